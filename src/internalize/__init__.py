@@ -1,0 +1,34 @@
+"""Make a transformer absorb its chain of thought (arXiv 2606.20937).
+
+import internalize
+
+run = internalize.fit(task="C3", steps=15, curriculum="left", inputs="uniform+dirichlet", seeds=3)
+print(run.table())
+run.report()
+"""
+
+from internalize.api import fit
+from internalize.config import EvaluationConfig, OptimizerConfig, RunConfig
+from internalize.curricula import Curriculum, Schedule, View
+from internalize.errors import UserError
+from internalize.models import ModelConfig, Transformer
+from internalize.runs import Answer, Run, load
+from internalize.tasks import Task, Trace
+
+__all__ = [
+    "Answer",
+    "Curriculum",
+    "EvaluationConfig",
+    "ModelConfig",
+    "OptimizerConfig",
+    "Run",
+    "RunConfig",
+    "Schedule",
+    "Task",
+    "Trace",
+    "Transformer",
+    "UserError",
+    "View",
+    "fit",
+    "load",
+]

@@ -1,0 +1,99 @@
+"""Training from Python: `fit` trains every seed of one configuration, `train` those of several, side by side."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from internalize.config import RunConfig
+from internalize.errors import UserError
+from internalize.launch import Job, cores, display, make_plan, run_jobs
+from internalize.runs import Run
+
+
+def fit(
+    config: RunConfig | None = None,
+    *,
+    seeds: int | Sequence[int] = 1,
+    out: str | Path = "runs",
+    processes: int | None = None,
+    device: str = "cpu",
+    quiet: bool = False,
+    **fields: Any,
+) -> Run:
+    """Train every seed of a configuration, skip those that are finished, and return the run.
+
+    Args:
+        config: the configuration to start from; the defaults when left out.
+        seeds: how many seeds (0, 1, ...), or the seeds themselves.
+        out: the directory of all runs; this one gets a directory of its own there.
+        processes: seeds trained at once; one for each core when left out.
+        device: a torch device, such as "cpu" or "cuda".
+        quiet: say nothing on standard error.
+        fields: fields of `RunConfig` to replace, such as `task="C3"`; groups take a mapping, as `optimizer={"lr": 3e-4}`.
+
+    Raises:
+        UserError: for a setting that makes no sense, and when a seed cannot be trained.
+
+    An interrupted call continues where it was saved when it is made again.
+    """
+    config = configure(config or RunConfig(), **fields)
+    run = Run(Path(out) / config.name(), config)
+    train([run], seed_list(seeds), processes=processes, device=device, quiet=quiet)
+    return run
+
+
+def train(
+    runs: Sequence[Run],
+    seeds: Sequence[int],
+    *,
+    processes: int | None = None,
+    device: str = "cpu",
+    quiet: bool = False,
+) -> None:
+    """Train the given seeds of several runs side by side, with progress on standard error, and write their reports."""
+    console = Console(stderr=True, quiet=quiet, highlight=False)
+    jobs = []
+    for run in runs:
+        run.create()
+        every = [Job(f"{run.config.curriculum} seed {seed}", run.config, seed, run.seed_directory(seed)) for seed in seeds]
+        unfinished = [job for job in every if not job.finished]
+        if len(unfinished) < len(every):
+            console.print(f"{run.path}: {len(every) - len(unfinished)} of {len(every)} seeds were finished before.")
+        if unfinished and not quiet:
+            plan = make_plan(run.config, len(unfinished), processes or cores())
+            console.print(f"{run.config.curriculum}: {plan.text()}")
+        jobs += unfinished
+    with display(console) as show:
+        for job in jobs:
+            show.add(job)
+        run_jobs(jobs, show, processes, device=device)
+    for run in runs:
+        run.report()
+
+
+def configure(config: RunConfig, **fields: Any) -> RunConfig:
+    """`config` with fields replaced. Raises `UserError` for a name that is not a field."""
+    for name, value in fields.items():
+        known = {entry.name for entry in dataclasses.fields(RunConfig)}
+        if name not in known:
+            raise UserError(f'"{name}" is not a setting of a run; the settings are {", ".join(sorted(known))}.')
+        group = getattr(config, name)
+        if dataclasses.is_dataclass(group) and isinstance(value, Mapping):
+            try:
+                fields[name] = dataclasses.replace(group, **value)  # type: ignore[type-var]
+            except TypeError as error:
+                raise UserError(f"{name}: {error}.") from None
+        elif isinstance(value, list):
+            fields[name] = tuple(value)
+    return dataclasses.replace(config, **fields)
+
+
+def seed_list(seeds: int | Sequence[int]) -> list[int]:
+    """0..n-1 for a number, else the seeds as they are. Raises `UserError` for none, doubles and negative ones."""
+    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
+        raise UserError(f"seeds is {seeds}; give a number of at least 1, or a list of different seeds from 0 on.")
+    return chosen

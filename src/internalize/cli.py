@@ -1,0 +1,137 @@
+"""The command line: `internalize demo | run | show`. Thin: every command is a few calls of the library."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from internalize.api import fit
+from internalize.config import ID, RunConfig
+from internalize.demo import run_demo
+from internalize.errors import UserError
+from internalize.runs import Run, load
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Watch a one-layer transformer fail end to end, learn with a chain, and absorb the chain (about two minutes)."""
+
+    seed: int = 0
+    """seed of all three trainings"""
+    out: Path = Path("runs")
+    """directory of all runs"""
+    fresh: bool = False
+    """train again although the demo was run before"""
+    json: bool = False
+    """print one JSON object instead of tables"""
+
+    def __call__(self) -> None:
+        """Run the demo."""
+        outcome = run_demo(self.seed, self.out, self.fresh)
+        if self.json:
+            print(json.dumps({"arms": outcome.arms, "seconds": outcome.seconds}))
+            return
+        console = Console(highlight=False)
+        console.print(_stage_table(outcome.runs["left"], "The chain is taken away, one state at a time, from the left"))
+        table = Table("regime", "chain tokens", "ID accuracy", "OOD accuracy", "steps", title=f"{outcome.title}: unseen inputs")
+        for name, arm in outcome.arms.items():
+            table.add_row(name, str(arm["chain"]), f"{arm['id']:.3f}", f"{arm['ood']:.3f}", f"{arm['steps']:,}")
+        console.print(table)
+        console.print(f"Chance is {outcome.chance:.3f}. The page with the curve: {outcome.report}")
+
+
+@dataclass(frozen=True)
+class RunCommand(RunConfig):
+    """Train some seeds of one configuration, or go on with a run that was interrupted."""
+
+    seeds: int = 1
+    """how many seeds"""
+    first_seed: int = 0
+    """the first of them"""
+    out: Path = Path("runs")
+    """directory of all runs; this one gets a directory of its own there"""
+    processes: int | None = None
+    """seeds trained at once; one for each core when left out"""
+    device: str = "cpu"
+    """torch device"""
+    json: bool = False
+    """print one JSON object instead of tables"""
+
+    def __call__(self) -> None:
+        """Train, then show the outcome."""
+        if self.seeds < 1 or self.first_seed < 0:
+            raise UserError("--seeds must be at least 1, and --first-seed at least 0.")
+        if self.processes is not None and self.processes < 1:
+            raise UserError(f"--processes is {self.processes}; it must be at least 1.")
+        config = RunConfig(**{entry.name: getattr(self, entry.name) for entry in fields(RunConfig)})
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        run = fit(config, seeds=seeds, out=self.out, processes=self.processes, device=self.device)
+        _print_run(run, self.json)
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show the outcome of a run: accuracy on every split, stage by stage and at the end."""
+
+    directory: Annotated[Path, tyro.conf.Positional]
+    """the run's directory"""
+    json: bool = False
+    """print one JSON object instead of tables"""
+
+    def __call__(self) -> None:
+        """Print it."""
+        _print_run(load(self.directory), self.json)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point. A user's mistake is one sentence and exit code 2."""
+    commands = Annotated[Demo, tyro.conf.subcommand("demo")] | Annotated[RunCommand, tyro.conf.subcommand("run")]
+    commands |= Annotated[Show, tyro.conf.subcommand("show")]
+    try:
+        command: Any = tyro.cli(commands, prog="internalize", args=arguments, description=__doc__)
+        command()
+    except UserError as error:
+        print(f"internalize: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("internalize: interrupted; the same command goes on from what was saved.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _print_run(run: Run, as_json: bool) -> None:
+    if as_json:
+        outcome = {"directory": str(run.path), "config": run.config.to_json(), "splits": run.table().to_dicts()}
+        print(json.dumps({**outcome, "stages": run.stages().to_dicts(), "seeds": run.results}))
+        return
+    console = Console(highlight=False)
+    if run.results[0]["stages_reached"] > 1:
+        console.print(_stage_table(run, "Stage by stage"))
+    seeds = f"{len(run.seeds)} seed" + "s" * (len(run.seeds) > 1)
+    table = Table("inputs", "no chain", "success", "full chain", title=f"{run.path.name}: {seeds}, unseen inputs, final model")
+    for row in run.table().to_dicts():
+        spread = f" ({row['direct_min']:.3f} to {row['direct_max']:.3f})" if len(run.seeds) > 1 else ""
+        success = f"{row['success']} [{row['success_low']:.2f}, {row['success_high']:.2f}]"
+        table.add_row(row["split"], f"{row['direct']:.3f}{spread}", success, f"{row['full_chain']:.3f}")
+    console.print(table)
+    console.print(f"Success: accuracy above 95 %, with Wilson's 95 % interval over seeds. Page: {run.path / 'report.html'}")
+
+
+def _stage_table(run: Run, title: str) -> Table:
+    ood = run.config.test_splits()[1]
+    table = Table("chain tokens", "ID at the switch", "ID adapted", f"OOD adapted ({ood})", "ID, full chain", title=title)
+    rows = {(row["stage"], row["split"]): row for row in run.stages().to_dicts()}
+    for (stage, split), row in rows.items():
+        if split == ID:
+            numbers = row["switch"], row["adapted"], rows[stage, ood]["adapted"], row["full_chain"]
+            table.add_row(str(row["shown"]), *("-" if number is None else f"{number:.3f}" for number in numbers))
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The configuration of a run: what is trained, on what, for how long. Seeds are not part of it.
+
+A configuration is named by a hash of the fields that differ from their defaults, so that 10 seeds grow to 30
+without repeating any, and a new field with a default renames no old run.
+"""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from internalize import curricula, tasks
+from internalize.curricula import Curriculum, Schedule
+from internalize.errors import UserError
+from internalize.models import ModelConfig
+from internalize.tasks import Task
+from internalize.tasks.distributions import parts
+
+SCHEMA = 1  # part of the hash: raise it when old runs no longer mean the same
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """AdamW. The betas and the reset of the moments at each stage are the paper's; the other numbers are ours."""
+
+    lr: float = 1e-3
+    """learning rate after warm-up"""
+    beta1: float = 0.9
+    """decay of the first moment"""
+    beta2: float = 0.95
+    """decay of the second moment"""
+    weight_decay: float = 0.01
+    """decoupled weight decay"""
+    warmup: int = 100
+    """steps of linear warm-up after each reset of the moments"""
+    clip: float = 1.0
+    """largest norm of the gradient"""
+    batch: int = 128
+    """fresh sequences in each step"""
+    reset: bool = True
+    """reset both moments (and warm up again) at the start of each stage"""
+
+    def __post_init__(self) -> None:
+        if self.lr <= 0:
+            raise UserError(f"optimizer.lr is {self.lr}; it must be above 0.")
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"optimizer.{name} is {getattr(self, name)}; it must be at least 0 and below 1.")
+        if self.weight_decay < 0:
+            raise UserError(f"optimizer.weight_decay is {self.weight_decay}; it must be at least 0.")
+        if self.warmup < 0:
+            raise UserError(f"optimizer.warmup is {self.warmup}; it must be at least 0.")
+        if self.clip <= 0:
+            raise UserError(f"optimizer.clip is {self.clip}; it must be above 0.")
+        if self.batch < 1:
+            raise UserError(f"optimizer.batch is {self.batch}; it must be at least 1.")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Accuracy on inputs that are never trained on."""
+
+    splits: tuple[str, ...] = ()
+    """out-of-distribution splits, the first one the headline; none: the task's own list"""
+    samples: int = 1000
+    """test sequences drawn for each split"""
+    validation: int = 512
+    """validation sequences drawn for each distribution that a stage must pass on"""
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "validation"):
+            if getattr(self, name) < 1:
+                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least 1.")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One task, one curriculum, one model, one optimizer."""
+
+    task: str = "C3"
+    """what is computed: a counter C2, C3, ... or a symmetric group S3, S4, ..."""
+    steps: int = 15
+    """input symbols T; the chain has T states, the last of which is the answer"""
+    curriculum: str = "left"
+    """e2e, cot, left, right or mixture; left:2 removes two states at a time"""
+    inputs: str = "uniform"
+    """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic:4, blocks:2,
+    or a mixture such as uniform+dirichlet"""
+    validation: tuple[str, ...] = ()
+    """distributions on which a stage must pass; none: uniform and every part of the training inputs"""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: Schedule = field(default_factory=Schedule)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        task, _ = self.make_task(), self.make_curriculum()
+        for distribution in (*self.validation_splits(), *self.test_splits(), self.inputs):
+            task.check(distribution)
+
+    def make_task(self) -> Task:
+        return tasks.make(self.task, self.steps)
+
+    def make_curriculum(self) -> Curriculum:
+        return curricula.make(self.curriculum)
+
+    def validation_splits(self) -> tuple[str, ...]:
+        """The distributions on which a stage must pass."""
+        return self.validation or tuple(dict.fromkeys((ID, *parts(self.inputs))))
+
+    def test_splits(self) -> tuple[str, ...]:
+        """The in-distribution split, then the out-of-distribution ones, the headline first."""
+        return (ID, *(self.evaluation.splits or self.make_task().ood()))
+
+    def changed(self) -> dict[str, Any]:
+        """The fields that differ from their defaults, nested as they are."""
+        return _changed(self, type(self)())
+
+    def hash(self) -> str:
+        """Eight hex digits that name this configuration."""
+        text = json.dumps([SCHEMA, self.changed()], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def name(self) -> str:
+        """The name of the run's directory."""
+        spec = f"{self.task}-T{self.steps}-{self.curriculum}-{self.inputs}".replace(":", "_")
+        return f"{spec}-{self.hash()}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **dataclasses.asdict(self)}
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> "RunConfig":
+        """The inverse of `to_json`. Raises `UserError` for fields that this version does not know."""
+        values = dict(values)
+        if values.pop("schema", None) != SCHEMA:
+            raise UserError(f"the configuration is not of schema {SCHEMA}; it was written by another version of internalize.")
+        groups = {"model": ModelConfig, "optimizer": OptimizerConfig, "schedule": Schedule, "evaluation": EvaluationConfig}
+        try:
+            for name, group in groups.items():
+                values[name] = group(**_tuples(values[name]))
+            return RunConfig(**_tuples(values))
+        except (TypeError, KeyError) as error:
+            raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None
+
+
+ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run trains on (paper)
+
+
+def _changed(value: Any, default: Any) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for entry in dataclasses.fields(value):
+        ours, theirs = getattr(value, entry.name), getattr(default, entry.name)
+        if ours != theirs:
+            changes[entry.name] = _changed(ours, theirs) if dataclasses.is_dataclass(ours) else ours
+    return changes
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

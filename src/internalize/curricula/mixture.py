@@ -1,0 +1,30 @@
+"""One mixture distribution in place of a curriculum (paper, sections 5.2 and E.1).
+
+Every row shows one of the stages of the left curriculum, and a hint token in front of the chain names its length, so one
+model learns to answer with or without the chain. Equal shares of all lengths are our choice.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internalize.curricula.removal import Curriculum, Left, View
+
+
+@dataclass(frozen=True)
+class Mixture(Curriculum):
+    """All chain lengths at once, each named by its hint."""
+
+    hint: bool = True
+
+    def stages(self, units: int) -> int:
+        return 1
+
+    def keep(self, units: int, stage: int) -> NDArray[np.bool_]:
+        return np.zeros(units, bool)
+
+    def mixture(self, units: int, stage: int) -> tuple[tuple[float, View], ...]:
+        left = Left()
+        lengths = left.stages(units)
+        return tuple((1 / lengths, self.view(left.keep(units, step))) for step in range(lengths))

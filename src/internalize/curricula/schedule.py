@@ -1,0 +1,40 @@
+"""When a stage is over: after its share of the budget (fixed), or once it is learnt (adaptive)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from internalize.errors import UserError
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Limits on optimizer steps, and the threshold of the adaptive schedule. The numbers are ours."""
+
+    kind: Literal["adaptive", "fixed"] = "adaptive"
+    """adaptive: a stage ends once every validation distribution passes; fixed: stages share the budget equally"""
+    budget: int = 20_000
+    """optimizer steps of the whole run at most (exactly, if fixed)"""
+    stage_budget: int = 3_000
+    """adaptive: steps after which an unlearnt stage is left all the same; the last stage may use all that remains"""
+    threshold: float = 0.98
+    """adaptive: validation accuracy, on each distribution, that ends a stage"""
+    check_every: int = 50
+    """adaptive: steps between looks at the validation accuracy; fixed: between progress reports"""
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "stage_budget", "check_every"):
+            if getattr(self, name) < 1:
+                raise UserError(f"schedule.{name} is {getattr(self, name)}; it must be at least 1.")
+        if not 0 < self.threshold <= 1:
+            raise UserError(f"schedule.threshold is {self.threshold}; it must be above 0 and at most 1.")
+
+    def limit(self, stage: int, stages: int, spent: int) -> int:
+        """The steps that stage `stage` of `stages` may take, when the stages before it took `spent`."""
+        if self.kind == "fixed":
+            return self.budget * (stage + 1) // stages - self.budget * stage // stages
+        left = self.budget - spent
+        return left if stage == stages - 1 else min(self.stage_budget, left)
+
+    def passes(self, accuracies: dict[str, float]) -> bool:
+        """Whether the stage is learnt on every validation distribution. Never under the fixed schedule."""
+        return self.kind == "adaptive" and all(value >= self.threshold for value in accuracies.values())

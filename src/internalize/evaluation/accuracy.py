@@ -1,0 +1,81 @@
+"""Greedy generation and the accuracy of its answer, on named splits of inputs.
+
+Accuracy is final-state accuracy after greedy autoregressive generation (paper): the model writes as many chain tokens as
+the view shows, then the answer. Generation is batched, cached and deterministic.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from internalize.curricula import View
+from internalize.models import Cache, Transformer
+from internalize.rendering import Batch, Vocabulary, render
+from internalize.seeding import numpy_stream
+from internalize.tasks import Part, Task, Traces
+
+ROWS_AT_ONCE = 2048
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Right answers among `n` independent draws from a split, of which `distinct` inputs differ."""
+
+    correct: int
+    n: int
+    distinct: int
+
+    @property
+    def value(self) -> float:
+        return self.correct / self.n
+
+
+def draw_splits(task: Task, distributions: Sequence[str], count: int, part: Part) -> dict[str, Traces]:
+    """`count` traces of each distribution from one part of the input space; the same ones whatever the run's seed."""
+    return {name: task.sample(name, count, numpy_stream(0, f"{part} {name}"), part) for name in distributions}
+
+
+def measure(model: Transformer, vocabulary: Vocabulary, splits: Mapping[str, Traces], view: View) -> dict[str, Accuracy]:
+    """The accuracy on each split when the model writes what `view` shows. One pass over all splits together."""
+    traces = Traces(
+        np.concatenate([split.tokens for split in splits.values()]),
+        np.concatenate([split.segment for split in splits.values()]),
+    )
+    batch = render(traces, [view], vocabulary)
+    right = ((generate(model, batch) == batch.tokens) | ~batch.answer).all(axis=1)
+    accuracies, start = {}, 0
+    for name, split in splits.items():
+        correct = int(right[start : start + len(split)].sum())
+        accuracies[name] = Accuracy(correct, len(split), len(np.unique(split.prompt(), axis=0)))
+        start += len(split)
+    return accuracies
+
+
+@torch.no_grad()
+def generate(model: Transformer, batch: Batch) -> np.ndarray:
+    """`batch.tokens` (rows, columns) with every column after `batch.first` replaced by what the model writes greedily.
+
+    All rows must have one view, so that they have the same columns.
+    """
+    device = next(model.parameters()).device
+    written = [
+        _generate(
+            model, torch.from_numpy(rows.tokens).to(device), torch.from_numpy(rows.positions.copy()).to(device), batch.first
+        )
+        for rows in (batch[start : start + ROWS_AT_ONCE] for start in range(0, len(batch), ROWS_AT_ONCE))
+    ]
+    return torch.cat(written).cpu().numpy()
+
+
+def _generate(model: Transformer, tokens: Tensor, positions: Tensor, first: int) -> Tensor:
+    tokens, cache = tokens.clone(), Cache()
+    start = 0
+    for column in range(first, tokens.shape[1] - 1):
+        new = slice(start, column + 1)
+        logits = model(tokens[:, new], positions[:, new], first=column - start, cache=cache)
+        tokens[:, column + 1] = logits[:, -1].argmax(dim=-1)
+        start = column + 1
+    return tokens

@@ -1,0 +1,5 @@
+"""Models: next-token predictors."""
+
+from internalize.models.transformer import Cache, ModelConfig, Transformer
+
+__all__ = ["Cache", "ModelConfig", "Transformer"]

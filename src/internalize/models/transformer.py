@@ -1,0 +1,166 @@
+"""A decoder-only transformer, small enough to read: GPT-2's shape with three choices of position encoding.
+
+Differences from GPT-2: no dropout; norms may be left out; the output matrix is not tied to the embedding; the last layer is
+computed only at the columns from which a prediction is used (nothing else reads the others).
+
+Shapes: B rows, N columns, D width, H heads, K = D / H head dimension, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from internalize.errors import UserError
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The shape of the transformer. The paper's main model is 4 layers, width 512, 128 heads, MLP 2048; the default is ours."""
+
+    layers: int = 1
+    """number of layers L"""
+    width: int = 64
+    """embedding dimension d"""
+    heads: int = 16
+    """attention heads H; must divide the width"""
+    mlp: int = 256
+    """hidden units of each MLP"""
+    positions: Literal["absolute", "rotary", "none"] = "absolute"
+    """position encoding: learnt absolute embeddings (paper), rotary, or none"""
+    activation: Literal["gelu", "relu"] = "gelu"
+    """activation of the MLPs"""
+    norm: Literal["layer", "none"] = "layer"
+    """pre-norm with LayerNorm, or no norm at all"""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "width", "heads", "mlp"):
+            if getattr(self, name) < 1:
+                raise UserError(f"model.{name} is {getattr(self, name)}; it must be at least 1.")
+        if self.width % self.heads:
+            raise UserError(
+                f"model.width {self.width} cannot be divided among {self.heads} heads; make it a divisor of {self.width}."
+            )
+        if self.positions == "rotary" and (self.width // self.heads) % 2:
+            raise UserError(f"rotary positions need heads of even dimension; width {self.width} / heads {self.heads} is odd.")
+
+
+class Cache:
+    """Keys and values of the columns read so far, for each layer: (B, H, columns, K)."""
+
+    def __init__(self) -> None:
+        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        if layer in self.layers:
+            key = torch.cat([self.layers[layer][0], key], dim=2)
+            value = torch.cat([self.layers[layer][1], value], dim=2)
+        self.layers[layer] = key, value
+        return key, value
+
+
+class Layer(nn.Module):
+    """Attention, then MLP, each with a residual connection."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.rotary = config.positions == "rotary"
+        self.gelu = config.activation == "gelu"
+        norm = (lambda: nn.LayerNorm(config.width)) if config.norm == "layer" else nn.Identity
+        self.norm_attention = norm()
+        self.query = nn.Linear(config.width, config.width)
+        self.key_value = nn.Linear(config.width, 2 * config.width)
+        self.attention_out = nn.Linear(config.width, config.width)
+        self.norm_mlp = norm()
+        self.mlp_in = nn.Linear(config.width, config.mlp)
+        self.mlp_out = nn.Linear(config.mlp, config.width)
+
+    def forward(self, x: Tensor, positions: Tensor, first: int, cache: Cache | None, index: int) -> Tensor:
+        """x: (B, N, D) for the new columns. Returns (B, N - first, D), the columns from `first` on."""
+        y = self.norm_attention(x)
+        query = self._split(self.query(y[:, first:]))
+        key, value = map(self._split, self.key_value(y).chunk(2, dim=-1))
+        if self.rotary:
+            query, key = rotate(query, positions[:, first:]), rotate(key, positions)
+        if cache is not None:
+            key, value = cache.extend(index, key, value)
+        attended = attention(query, key, value)
+        x = x[:, first:] + self.attention_out(attended.transpose(1, 2).flatten(2))
+        hidden = self.mlp_in(self.norm_mlp(x))
+        x += self.mlp_out(F.gelu(hidden) if self.gelu else F.relu(hidden))
+        return x
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, N, D) -> (B, H, N, K)."""
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+
+class Transformer(nn.Module):
+    """Next-token predictor over a vocabulary of `vocabulary` ids and at most `length` columns.
+
+    `generator` makes the initial weights reproducible; without one they are left to be loaded.
+    """
+
+    def __init__(self, config: ModelConfig, vocabulary: int, length: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.config, self.vocabulary, self.length = config, vocabulary, length
+        self.embedding = nn.Embedding(vocabulary, config.width)
+        self.position = nn.Embedding(length, config.width) if config.positions == "absolute" else None
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "layer" else nn.Identity()
+        self.unembedding = nn.Linear(config.width, vocabulary, bias=False)
+        if generator is not None:
+            self._initialise(generator)
+
+    def forward(self, tokens: Tensor, positions: Tensor, first: int = 0, cache: Cache | None = None) -> Tensor:
+        """Logits of the token after each column from `first` on.
+
+        tokens, positions: (B, N) of the new columns (all columns when there is no cache). Returns (B, N - first, V).
+        """
+        x = self.embedding(tokens)
+        if self.position is not None:
+            x = x + self.position(positions)
+        last = len(self.layers) - 1
+        for index, layer in enumerate(self.layers):
+            x = layer(x, positions, first if index == last else 0, cache, index)
+        logits: Tensor = self.unembedding(self.norm(x))
+        return logits
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def _initialise(self, generator: torch.Generator) -> None:
+        """GPT-2's initialisation: N(0, 0.02), residual projections scaled down with depth, zero biases."""
+        residual = 0.02 / math.sqrt(2 * len(self.layers))
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if parameter.dim() == 1:
+                    parameter.fill_(1.0 if name.endswith("weight") else 0.0)
+                else:
+                    std = residual if name.endswith(("attention_out.weight", "mlp_out.weight")) else 0.02
+                    parameter.normal_(0, std, generator=generator)
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Causal attention of the last columns to all columns: (B, H, n, K), (B, H, N, K), (B, H, N, K) -> (B, H, n, K)."""
+    new, total = query.shape[2], key.shape[2]
+    if new == 1:
+        return F.scaled_dot_product_attention(query, key, value)
+    if new == total:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    mask = torch.ones(new, total, dtype=torch.bool, device=query.device).tril(total - new)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+
+def rotate(x: Tensor, positions: Tensor) -> Tensor:
+    """Rotary encoding (Su et al. 2021), base 10000: x (B, H, N, K), positions (B, N)."""
+    half = x.shape[-1] // 2
+    frequency = 10_000.0 ** (-torch.arange(half, device=x.device, dtype=x.dtype) / half)
+    angle = positions[:, None, :, None].to(x.dtype) * frequency
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)

@@ -1,0 +1,132 @@
+"""One self-contained HTML page about one or several runs: it opens offline and loads nothing."""
+
+import dataclasses
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from internalize.checkpoint import write_whole
+from internalize.config import ID, RunConfig
+from internalize.evaluation import wilson
+from internalize.report.charts import STYLE, Series, accuracy_chart
+from internalize.seeding import numpy_stream
+from internalize.training import SUCCESS
+
+if TYPE_CHECKING:
+    from internalize.runs import Run
+
+EXAMPLES = 3
+
+
+def write_report(runs: "Sequence[Run]", path: Path) -> Path:
+    """Write the page about `runs`, each of which has a finished seed, to `path`."""
+    environment = Environment(
+        loader=PackageLoader("internalize.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    page = environment.get_template("page.html").render(runs=[_about(run) for run in runs], style=STYLE, id=ID)
+    write_whole(path, page.encode())
+    return path
+
+
+def command(config: RunConfig, seeds: Sequence[int]) -> str:
+    """The command line that repeats a run."""
+    words = ["internalize", "run"]
+    for name, value in _flags(config.changed()):
+        words += [f"--{name}", *(value if isinstance(value, tuple | list) else [value])]
+    words += ["--seeds", str(len(seeds))]
+    if seeds[0]:
+        words += ["--first-seed", str(seeds[0])]
+    return shlex.join(map(str, words))
+
+
+def stage_curve(run: "Run", standalone: bool = False) -> str:
+    """The chart of accuracy against chain tokens left, ID and headline OOD: thin lines are seeds, thick ones their mean."""
+    ood = run.config.test_splits()[1]
+    curves: dict[str, list[list[tuple[int, float]]]] = {ID: [], ood: []}
+    for seed in run.seeds:
+        for split, lines in curves.items():
+            lines.append(
+                [
+                    (row["shown"], row["accuracy"])
+                    for row in run.metrics(seed)
+                    if row["kind"] == "test" and row["split"] == split and row["mode"] == "stage" and row["moment"] == "adapted"
+                ]
+            )
+    xs = list(dict.fromkeys(shown for line in curves[ID] for shown, _ in line))
+    series = []
+    for split, color, label in ((ID, "a", "in distribution"), (ood, "b", "out of distribution")):
+        if len(run.seeds) > 1:
+            series += [Series("", color, line, thin=True) for line in curves[split]]
+        reached = {x: [y for line in curves[split] for shown, y in line if shown == x] for x in xs}
+        series.append(Series(label, color, [(x, sum(ys) / len(ys)) for x, ys in reached.items()]))
+    chance = run.config.make_task().chance
+    series.append(Series("chance", "c", [(xs[0], chance), (xs[-1], chance)], dashed=True))
+    config = run.config
+    title = f"{config.task}, {config.steps} steps, {config.curriculum}: accuracy as the chain is taken away"
+    return accuracy_chart(series, title, "chain tokens still written before the answer", xs, standalone)
+
+
+def _about(run: "Run") -> dict[str, Any]:
+    """All that the template shows of one run."""
+    config, results = run.config, run.results
+    shown = run.config.make_curriculum().target(config.make_task().units, results[0]["stages_reached"] - 1).shown
+    stage, cot, ood = run.accuracies("stage"), run.accuracies("cot"), config.test_splits()[1]
+    direct = run.accuracies("direct")
+    return {
+        "config": config,
+        "name": config.curriculum,
+        "seeds": run.seeds,
+        "results": results,
+        "ood": ood,
+        "shown": shown,
+        "verdict": {split: _success(stage[split]) for split in (ID, ood)},
+        "chance": config.make_task().chance,
+        "curve": stage_curve(run) if results[0]["stages_reached"] > 1 else None,
+        "splits": [
+            {"split": split, "stage": _spread(stage[split]), "direct": _spread(direct[split]), "cot": _spread(cot[split])}
+            for split in stage
+        ],
+        "examples": _examples(run),
+        "settings": _settings(config),
+        "command": command(config, run.seeds),
+    }
+
+
+def _success(values: Sequence[float]) -> dict[str, Any]:
+    wins = sum(value > SUCCESS for value in values)
+    low, high = wilson(wins, len(values))
+    return {"mean": sum(values) / len(values), "wins": wins, "seeds": len(values), "low": low, "high": high}
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"mean": sum(values) / len(values), "min": min(values), "max": max(values)}
+
+
+def _examples(run: "Run") -> list[dict[str, Any]]:
+    """A few test inputs answered by the slow and the fast system of the first seed."""
+    task = run.config.make_task()
+    traces = task.sample(ID, EXAMPLES, numpy_stream(0, "examples"), "test")
+    examples = []
+    for index in range(EXAMPLES):
+        trace = traces.row(index)
+        text = " ".join(task.tokens[token] for token in trace.prompt)
+        truth = " ".join(task.tokens[token] for token in trace.answer)
+        examples.append({"input": text, "truth": truth, "answers": run.answer(text)})
+    return examples
+
+
+def _settings(config: RunConfig) -> list[tuple[str, Any, bool]]:
+    """(name, value, whether it differs from the default) of every setting."""
+    default = dict(_flags(dataclasses.asdict(RunConfig())))
+    return [(name, value, value != default[name]) for name, value in _flags(dataclasses.asdict(config))]
+
+
+def _flags(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested settings as (dotted name, value)."""
+    flags = []
+    for name, value in values.items():
+        flags += _flags(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return flags

@@ -1,0 +1,179 @@
+"""A run on disk: open it, read its results, ask its trained models.
+
+runs/<name>-<hash>/config.json      the configuration
+runs/<name>-<hash>/report.html      the page about it
+runs/<name>-<hash>/seed-<k>/        one seed's files (see training/loop.py)
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from internalize.checkpoint import load_model, write_whole
+from internalize.config import RunConfig
+from internalize.curricula import View
+from internalize.errors import UserError
+from internalize.evaluation import generate, wilson
+from internalize.models import Transformer
+from internalize.rendering import Vocabulary, render
+from internalize.report import write_report
+from internalize.training import SUCCESS, read_metrics
+
+if TYPE_CHECKING:
+    import polars
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a system wrote for one input: chain, answer, and whether the answer is right."""
+
+    chain: tuple[str, ...]
+    answer: tuple[str, ...]
+    right: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """A configuration and the directory of its seeds."""
+
+    path: Path
+    config: RunConfig
+
+    def create(self) -> None:
+        """Make the directory, or check that an existing one holds this very configuration. Raises `UserError`."""
+        file = self.path / "config.json"
+        if file.exists() and load(self.path).config != self.config:
+            raise UserError(f"{self.path}: this directory holds another configuration; choose another one with --out.")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_whole(file, json.dumps(self.config.to_json(), indent=1).encode())
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be written ({error.strerror}).") from None
+
+    def seed_directory(self, seed: int) -> Path:
+        """Where a seed keeps its files."""
+        return self.path / f"seed-{seed}"
+
+    @property
+    def seeds(self) -> list[int]:
+        """The finished seeds, in order."""
+        found = (path.parent.name.removeprefix("seed-") for path in self.path.glob("seed-*/result.json"))
+        return sorted(int(seed) for seed in found)
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """result.json of each finished seed, in order. Raises `UserError` when there is none."""
+        files = [self.seed_directory(seed) / "result.json" for seed in self.seeds]
+        if not files:
+            raise UserError(f"{self.path}: no seed is finished; run the same command again to train on.")
+        try:
+            return [json.loads(file.read_text()) for file in files]
+        except ValueError as error:
+            raise UserError(f"{self.path}: a result.json is damaged ({error}); delete it to finish that seed again.") from None
+
+    def metrics(self, seed: int) -> list[dict[str, Any]]:
+        """All rows of a seed's metrics.jsonl."""
+        return read_metrics(self.seed_directory(seed))
+
+    def accuracies(self, mode: str) -> dict[str, list[float]]:
+        """The final accuracy of each seed on each split; `mode` is "stage" (as last trained), "direct" or "cot"."""
+        results = self.results
+        return {split: [result["accuracy"][mode][split] for result in results] for split in results[0]["accuracy"][mode]}
+
+    def table(self) -> "polars.DataFrame":
+        """One row for each split: final accuracy without a chain and with the full chain, and success over seeds.
+
+        Success is accuracy above 95 % (paper), with Wilson's 95 % interval over seeds.
+        """
+        import polars
+
+        rows = []
+        for split, direct in self.accuracies("direct").items():
+            wins = sum(value > SUCCESS for value in direct)
+            low, high = wilson(wins, len(direct))
+            chain = self.accuracies("cot")[split]
+            rows.append(
+                {
+                    "split": split,
+                    "direct": _mean(direct),
+                    "direct_min": min(direct),
+                    "direct_max": max(direct),
+                    "success": f"{wins}/{len(direct)}",
+                    "success_low": low,
+                    "success_high": high,
+                    "full_chain": _mean(chain),
+                }
+            )
+        return polars.DataFrame(rows)
+
+    def stages(self) -> "polars.DataFrame":
+        """One row for each stage and split: units shown, accuracy at the switch, after adaptation, and with the full chain."""
+        import polars
+
+        rows = [row | {"seed": seed} for seed in self.seeds for row in self.metrics(seed) if row["kind"] == "test"]
+        frame = polars.DataFrame(rows, infer_schema_length=None)
+        own = polars.col("mode") == "stage"
+        mean = polars.col("accuracy")
+        return frame.group_by("stage", "split", maintain_order=True).agg(
+            shown=polars.col("shown").filter(own).first(),
+            seeds=polars.col("seed").n_unique(),
+            switch=mean.filter(own & (polars.col("moment") == "switch")).mean(),
+            adapted=mean.filter(own & (polars.col("moment") == "adapted")).mean(),
+            full_chain=mean.filter(polars.col("mode") == "cot").mean(),
+        )
+
+    def report(self) -> Path:
+        """Write report.html, one page that needs nothing else, and return its path."""
+        return write_report([self], self.path / "report.html")
+
+    # -- asking the trained model ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self.config.make_task())
+
+    def systems(self, seed: int) -> dict[str, tuple[Transformer, View]]:
+        """The trained systems of a seed: "slow" writes the full chain, "fast" none of it.
+
+        Slow is the model at the end of the first stage, fast the one at the end of the last; either is missing where no
+        stage trained it.
+        """
+        curriculum, units = self.config.make_curriculum(), self.config.make_task().units
+        last = self.results[self.seeds.index(seed)]["stages_reached"] - 1
+        systems = {}
+        for name, stage, view in (("slow", 0, curriculum.full(units)), ("fast", last, curriculum.direct(units))):
+            if view in [shown for _, shown in curriculum.mixture(units, stage)]:
+                systems[name] = load_model(self.seed_directory(seed) / "stages" / f"{stage}.safetensors"), view
+        return systems
+
+    def answer(self, text: str, seed: int | None = None) -> dict[str, Answer]:
+        """What the slow and the fast system write for one input, such as "1 0 2 ..."; of the first finished seed by default."""
+        traces = self.config.make_task().encode(text)
+        answers = {}
+        for name, (model, view) in self.systems(self.seeds[0] if seed is None else seed).items():
+            batch = render(traces, [view], self._vocabulary)
+            written = generate(model, batch)
+            right = bool(((written == batch.tokens) | ~batch.answer).all())
+            chain, answer = written[batch.target & ~batch.answer], written[batch.answer]
+            answers[name] = Answer(tuple(self._vocabulary.text(chain)), tuple(self._vocabulary.text(answer)), right)
+        return answers
+
+
+def load(path: str | Path) -> "Run":
+    """The run in a directory that `fit` or `internalize run` made. Raises `UserError`."""
+    path = Path(path)
+    file = path / "config.json"
+    if not file.exists():
+        raise UserError(f"{path}: this is not a run's directory (it has no config.json).")
+    try:
+        values = json.loads(file.read_text())
+    except ValueError as error:
+        raise UserError(f"{file}: not valid JSON ({error}).") from None
+    return Run(path, RunConfig.from_json(values))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

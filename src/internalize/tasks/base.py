@@ -1,0 +1,120 @@
+"""What a task is: something that samples traces. A trace is a prompt, the units a curriculum may take away, and an answer.
+
+A `Traces` batch stores all of it as one array of tokens, with one segment number for each token: which unit it
+belongs to, or that it is prompt, answer or padding. Units may have any number of tokens, and rows any number of units.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Part = Literal["train", "validation", "test"]
+Ints = NDArray[np.int64]
+
+PROMPT, ANSWER, PADDING = -1, -2, -3  # segments; a number >= 0 is the index of a unit
+
+
+class Trace(NamedTuple):
+    """One example, as token ids of its task."""
+
+    prompt: tuple[int, ...]
+    units: tuple[tuple[int, ...], ...]
+    answer: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Traces:
+    """A batch of traces.
+
+    tokens:  (rows, columns) token ids of the task: prompt, units and answer in the order in which they are written.
+    segment: (rows, columns) PROMPT, ANSWER, PADDING or the index of the unit that the token belongs to.
+    """
+
+    tokens: Ints
+    segment: Ints
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, rows: slice) -> "Traces":
+        return Traces(self.tokens[rows], self.segment[rows])
+
+    def prompt(self) -> Ints:
+        """(rows, prompt tokens), for tasks whose prompts have one length."""
+        prompt: Ints = self.tokens[self.segment == PROMPT].reshape(len(self), -1)
+        return prompt
+
+    def row(self, index: int) -> Trace:
+        """One row as a `Trace`."""
+        tokens, segment = self.tokens[index], self.segment[index]
+
+        def part(which: int) -> tuple[int, ...]:
+            return tuple(int(token) for token in tokens[segment == which])
+
+        units = tuple(part(unit) for unit in range(int(segment.max()) + 1))
+        return Trace(part(PROMPT), units, part(ANSWER))
+
+    @staticmethod
+    def of(rows: Sequence[Trace]) -> "Traces":
+        """A batch from single traces of any lengths, padded to the longest."""
+        tokens, segments = [], []
+        for row in rows:
+            pieces = [(PROMPT, row.prompt), *enumerate(row.units), (ANSWER, row.answer)]
+            tokens.append([token for _, piece in pieces for token in piece])
+            segments.append([which for which, piece in pieces for _ in piece])
+        shape = (len(rows), max(map(len, tokens)))
+        batch = Traces(np.zeros(shape, np.int64), np.full(shape, PADDING, np.int64))
+        for index, (row_tokens, row_segment) in enumerate(zip(tokens, segments, strict=True)):
+            batch.tokens[index, : len(row_tokens)] = row_tokens
+            batch.segment[index, : len(row_segment)] = row_segment
+        return batch
+
+
+class Task(Protocol):
+    """What a curriculum can be applied to. Sampling takes the distribution of inputs as an argument."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The name of each token id."""
+        ...
+
+    @property
+    def units(self) -> int:
+        """The number of units in a full chain."""
+        ...
+
+    @property
+    def longest(self) -> int:
+        """Tokens in a full trace."""
+        ...
+
+    @property
+    def inputs(self) -> int:
+        """The number of possible inputs."""
+        ...
+
+    @property
+    def chance(self) -> float:
+        """The accuracy of a uniform guess at the answer."""
+        ...
+
+    def ood(self) -> tuple[str, ...]:
+        """The distributions that accuracy out of distribution is measured on; the first one is the headline."""
+        ...
+
+    def check(self, distribution: str) -> None:
+        """Raise `UserError` unless `distribution` names one of this task's."""
+        ...
+
+    def sample(self, distribution: str, count: int, rng: np.random.Generator, part: Part) -> Traces:
+        """`count` traces whose inputs follow `distribution`, restricted to the inputs of one part of the split."""
+        ...
+
+    def encode(self, text: str) -> Traces:
+        """The trace of one input that a user typed."""
+        ...

@@ -1,0 +1,156 @@
+"""Distributions over sequences of symbols, named by short specifications.
+
+    uniform             every symbol equally likely
+    biased:1:0.8        symbol "1" with probability 0.8, the others share the rest equally (the paper's OOD inputs)
+    dirichlet:0.5       each sequence draws its own symbol frequencies from a symmetric Dirichlet(0.5)
+    sticky:0.8          each symbol repeats the one before with probability 0.8, else it is drawn uniformly
+    periodic:4          each sequence repeats a random word of 2 to 4 symbols
+    constant            one symbol throughout
+    blocks:2            two constant blocks, cut at random places
+    uniform+dirichlet   each sequence comes from one of the parts, with equal probability
+
+Parameters may be left out; those above are the defaults (for `biased`, the second symbol of the alphabet).
+All samplers work on whole batches: there is no Python loop over sequences. Only `biased` is the paper's; the others are ours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from internalize.errors import UserError
+from internalize.tasks.base import Ints
+
+Sampler = Callable[[int, int, int, np.random.Generator], Ints]  # (symbols, steps, count, rng) -> (count, steps)
+
+NAMES = ("uniform", "biased", "dirichlet", "sticky", "periodic", "constant", "blocks")
+
+
+def parts(spec: str) -> tuple[str, ...]:
+    """The distributions that a mixture such as "uniform+dirichlet" is made of."""
+    return tuple(spec.split("+"))
+
+
+def sampler(spec: str, symbols: tuple[str, ...]) -> Sampler:
+    """The sampler that `spec` names, for an alphabet of named `symbols`. Raises `UserError` for a bad specification."""
+    samplers = [_single(part, symbols) for part in parts(spec)]
+    return samplers[0] if len(samplers) == 1 else _Mixed(tuple(samplers))
+
+
+def _single(spec: str, symbols: tuple[str, ...]) -> Sampler:
+    name, *arguments = spec.split(":")
+    if name == "biased" and len(arguments) <= 2:
+        symbol = arguments[0] if arguments else symbols[1]
+        if symbol not in symbols:
+            raise UserError(f'distribution "{spec}": no symbol "{symbol}"; the symbols are {", ".join(symbols)}.')
+        return _Biased(symbols.index(symbol), _number(spec, arguments[1:], 0.8, low=0, high=1))
+    if name == "dirichlet" and len(arguments) <= 1:
+        return _Dirichlet(_number(spec, arguments, 0.5, low=0, high=np.inf))
+    if name == "sticky" and len(arguments) <= 1:
+        return _Sticky(_number(spec, arguments, 0.8, low=0, high=1))
+    if name == "periodic" and len(arguments) <= 1:
+        return _Periodic(_whole(spec, arguments, 4, low=2))
+    if name == "blocks" and len(arguments) <= 1:
+        return _Blocks(_whole(spec, arguments, 2, low=2))
+    if name == "uniform" and not arguments:
+        return _uniform
+    if name == "constant" and not arguments:
+        return _constant
+    if name in NAMES:
+        raise UserError(f'distribution "{spec}" has too many parameters; see "internalize run --help" for the forms.')
+    raise UserError(
+        f'no distribution is called "{spec}"; known are {", ".join(NAMES)}, and mixtures such as uniform+dirichlet.'
+    )
+
+
+def _number(spec: str, arguments: list[str], default: float, low: float, high: float) -> float:
+    try:
+        value = float(arguments[0]) if arguments else default
+    except ValueError:
+        value = np.nan
+    if not low < value < high:
+        between = f"between {low:g} and {high:g}, both excluded" if np.isfinite(high) else f"above {low:g}"
+        raise UserError(f'distribution "{spec}": "{arguments[0]}" must be a number {between}.')
+    return value
+
+
+def _whole(spec: str, arguments: list[str], default: int, low: int) -> int:
+    if not arguments:
+        return default
+    if not arguments[0].isascii() or not arguments[0].isdigit() or int(arguments[0]) < low:
+        raise UserError(f'distribution "{spec}": "{arguments[0]}" must be a whole number of at least {low}.')
+    return int(arguments[0])
+
+
+def _uniform(symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+    return rng.integers(symbols, size=(count, steps))
+
+
+def _constant(symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+    return np.repeat(rng.integers(symbols, size=(count, 1)), steps, axis=1)
+
+
+@dataclass(frozen=True)
+class _Biased:
+    symbol: int
+    probability: float
+
+    def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+        others = rng.integers(symbols - 1, size=(count, steps))
+        others += others >= self.symbol
+        return np.where(rng.random((count, steps)) < self.probability, self.symbol, others)
+
+
+@dataclass(frozen=True)
+class _Dirichlet:
+    concentration: float
+
+    def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+        frequencies = rng.dirichlet(np.full(symbols, self.concentration), size=count)
+        edges = frequencies.cumsum(axis=1)[:, None, :-1]
+        symbol: Ints = (rng.random((count, steps, 1)) > edges).sum(axis=2)
+        return symbol
+
+
+@dataclass(frozen=True)
+class _Sticky:
+    stay: float
+
+    def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+        fresh = rng.random((count, steps)) >= self.stay
+        fresh[:, 0] = True
+        drawn_at = np.maximum.accumulate(np.where(fresh, np.arange(steps), 0), axis=1)
+        return np.take_along_axis(_uniform(symbols, steps, count, rng), drawn_at, axis=1)
+
+
+@dataclass(frozen=True)
+class _Periodic:
+    longest: int
+
+    def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+        words = rng.integers(symbols, size=(count, self.longest))
+        periods = rng.integers(2, self.longest + 1, size=(count, 1))
+        return np.take_along_axis(words, np.arange(steps) % periods, axis=1)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    blocks: int
+
+    def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+        cuts = rng.integers(1, max(steps, 2), size=(count, 1, self.blocks - 1))
+        block = (np.arange(steps)[None, :, None] >= cuts).sum(axis=2)
+        return np.take_along_axis(rng.integers(symbols, size=(count, self.blocks)), block, axis=1)
+
+
+@dataclass(frozen=True)
+class _Mixed:
+    samplers: tuple[Sampler, ...]
+
+    def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+        which = rng.integers(len(self.samplers), size=count)
+        inputs = np.empty((count, steps), np.int64)
+        for index, draw in enumerate(self.samplers):
+            rows = which == index
+            inputs[rows] = draw(symbols, steps, int(rows.sum()), rng)
+        return inputs

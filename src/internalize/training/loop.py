@@ -1,0 +1,278 @@
+"""Trains one seed of one configuration, stage by stage, and can be stopped and resumed at any check.
+
+Files in the seed's directory:
+
+    metrics.jsonl          one row for each training check and each evaluation, appended
+    stages/<s>.safetensors the weights at the end of stage s
+    last.safetensors       weights, moments, random state and the length of metrics.jsonl at that moment; gone at the end
+    result.json            the outcome, written last: a seed is finished if and only if it exists
+
+Everything is a function of (configuration, seed): what is resumed continues exactly as it would have gone on. That holds
+because state is saved only between blocks of `check_every` steps, and the data of a block is drawn at once.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from internalize.checkpoint import load_tensors, optimizer_tensors, restore_optimizer, save_model, save_tensors, write_whole
+from internalize.config import ID, OptimizerConfig, RunConfig
+from internalize.curricula import View
+from internalize.errors import UserError
+from internalize.evaluation import draw_splits, measure, wilson
+from internalize.models import Transformer
+from internalize.provenance import provenance
+from internalize.rendering import Batch, Vocabulary, render
+from internalize.seeding import numpy_stream, torch_stream
+
+SAVE_SECONDS = 20.0
+SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
+
+Notify = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass
+class Progress:
+    """Where a run stands; saved with the weights."""
+
+    stage: int = 0
+    step: int = 0  # optimizer steps so far
+    stage_step: int = 0  # of which in this stage
+    warmed: int = 0  # steps since the moments were last reset
+    seconds: float = 0.0
+    metrics_bytes: int = 0
+
+
+class SeedRun:
+    """One seed on its way from the first step to result.json."""
+
+    def __init__(self, config: RunConfig, seed: int, directory: Path, notify: Notify, device: str = "cpu") -> None:
+        self.config, self.seed, self.directory, self.notify = config, seed, directory, notify
+        self.task, self.curriculum = config.make_task(), config.make_curriculum()
+        self.vocabulary = Vocabulary.of(self.task)
+        self.stages = self.curriculum.stages(self.task.units)
+        self.model = new_model(config, seed).to(device)
+        self.optimizer = new_optimizer(self.model, config.optimizer)
+        self.data = numpy_stream(seed, "data")
+        self.progress = Progress()
+        self.device = device
+        evaluation = config.evaluation
+        self.validation = draw_splits(self.task, config.validation_splits(), evaluation.validation, "validation")
+        self.test = draw_splits(self.task, config.test_splits(), evaluation.samples, "test")
+
+    def run(self) -> dict[str, Any]:
+        """Train to the end (or from where an earlier attempt was saved), write result.json and return it."""
+        (self.directory / "stages").mkdir(parents=True, exist_ok=True)
+        self._restore()
+        started = time.monotonic() - self.progress.seconds
+        saved = time.monotonic()
+        while self.progress.stage < self.stages:
+            stage_over = self._block()
+            self.progress.seconds = time.monotonic() - started
+            if stage_over:
+                self._end_stage()
+            if stage_over or time.monotonic() - saved > SAVE_SECONDS:
+                self._save()
+                saved = time.monotonic()
+        return self._finish()
+
+    # -- one block of steps -------------------------------------------------------------------------------------------
+
+    def _block(self) -> bool:
+        """Train until the next check, and say whether the stage is over."""
+        at, schedule = self.progress, self.config.schedule
+        if at.stage_step == 0:
+            self._evaluate("switch", {"stage": self._target()})
+        limit = schedule.limit(at.stage, self.stages, at.step - at.stage_step)
+        steps = min(schedule.check_every, limit - at.stage_step)
+        loss = self._train(steps) if steps > 0 else None
+        accuracies = {}
+        if schedule.kind == "adaptive":
+            measured = measure(self.model, self.vocabulary, self.validation, self._target())
+            accuracies = {name: accuracy.value for name, accuracy in measured.items()}
+        row = {"stage": at.stage, "shown": self._target().shown, "step": at.step, "loss": loss, "validation": accuracies}
+        self._write({"kind": "check", **row})
+        return schedule.passes(accuracies) or at.stage_step >= limit
+
+    def _train(self, steps: int) -> float:
+        """`steps` optimizer steps on fresh inputs. Returns the mean loss. Raises `UserError` when it is not finite."""
+        batch = self.config.optimizer.batch
+        rows = self._draw(steps * batch)
+        total = torch.zeros((), device=self.device)
+        self.model.train()
+        for start in range(0, steps * batch, batch):
+            total += self._step(rows[start : start + batch])
+        self.model.eval()
+        loss = float(total) / steps
+        if not np.isfinite(loss):
+            raise UserError(
+                f"seed {self.seed}: the loss is not finite at step {self.progress.step} (stage {self.progress.stage}); "
+                f"lower optimizer.lr ({self.config.optimizer.lr:g}) or optimizer.clip ({self.config.optimizer.clip:g})."
+            )
+        return loss
+
+    def _draw(self, count: int) -> Batch:
+        """Fresh training rows, each shown as one of the stage's views."""
+        traces = self.task.sample(self.config.inputs, count, self.data, "train")
+        shares, views = zip(*self.curriculum.mixture(self.task.units, self.progress.stage), strict=True)
+        which = self.data.choice(len(views), size=count, p=shares) if len(views) > 1 else None
+        return render(traces, views, self.vocabulary, which)
+
+    def _step(self, rows: Batch) -> Tensor:
+        optimizer = self.config.optimizer
+        rate = optimizer.lr * min(1.0, (self.progress.warmed + 1) / max(1, optimizer.warmup))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = batch_loss(self.model, rows)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), optimizer.clip)
+        self.optimizer.step()
+        self.progress.step += 1
+        self.progress.stage_step += 1
+        self.progress.warmed += 1
+        return loss.detach()
+
+    # -- stages -------------------------------------------------------------------------------------------------------
+
+    def _target(self) -> View:
+        return self.curriculum.target(self.task.units, self.progress.stage)
+
+    def _end_stage(self) -> None:
+        views = {"stage": self._target(), "cot": self.curriculum.full(self.task.units)}
+        if self.progress.stage == self.stages - 1 or self.progress.step >= self.config.schedule.budget:
+            views["direct"] = self.curriculum.direct(self.task.units)
+        self._evaluate("adapted", views)
+        save_model(self.directory / "stages" / f"{self.progress.stage}.safetensors", self.model, stage=self.progress.stage)
+        spent = self.progress.step >= self.config.schedule.budget
+        self.progress.stage = self.stages if spent else self.progress.stage + 1
+        self.progress.stage_step = 0
+        if self.config.optimizer.reset:
+            self.optimizer = new_optimizer(self.model, self.config.optimizer)
+            self.progress.warmed = 0
+
+    def _evaluate(self, moment: str, views: dict[str, View]) -> None:
+        """Test accuracy on every split, in each of the named modes."""
+        measured = {view: measure(self.model, self.vocabulary, self.test, view) for view in dict.fromkeys(views.values())}
+        for mode, view in views.items():
+            for split, accuracy in measured[view].items():
+                low, high = wilson(accuracy.correct, accuracy.n)
+                self._write(
+                    {
+                        "kind": "test",
+                        "moment": moment,
+                        "stage": self.progress.stage,
+                        "step": self.progress.step,
+                        "mode": mode,
+                        "shown": view.shown,
+                        "split": split,
+                        "accuracy": accuracy.value,
+                        "low": low,
+                        "high": high,
+                        "n": accuracy.n,
+                        "distinct": accuracy.distinct,
+                    }
+                )
+
+    def _finish(self) -> dict[str, Any]:
+        rows = read_metrics(self.directory)
+        tests = [row for row in rows if row["kind"] == "test" and row["moment"] == "adapted"]
+        last = max(row["stage"] for row in tests)
+        final: dict[str, dict[str, float]] = {}
+        for row in tests:
+            if row["stage"] == last:
+                final.setdefault(row["mode"], {})[row["split"]] = row["accuracy"]
+        result = {
+            "seed": self.seed,
+            "stages": self.stages,
+            "stages_reached": last + 1,
+            "steps": self.progress.step,
+            "examples": self.progress.step * self.config.optimizer.batch,
+            "parameters": self.model.parameter_count,
+            "seconds": round(self.progress.seconds, 1),
+            "accuracy": final,
+            "success": {mode: {split: value > SUCCESS for split, value in splits.items()} for mode, splits in final.items()},
+            **provenance(),
+        }
+        write_whole(self.directory / "result.json", json.dumps(result, indent=1).encode())
+        (self.directory / "last.safetensors").unlink(missing_ok=True)
+        self.notify({"kind": "result", "seed": self.seed, **result})
+        return result
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def _write(self, row: dict[str, Any]) -> None:
+        line = (json.dumps(row) + "\n").encode()
+        with (self.directory / "metrics.jsonl").open("ab") as file:
+            file.write(line)
+        self.progress.metrics_bytes += len(line)
+        self.notify({"seed": self.seed, "stages": self.stages, "seconds": self.progress.seconds, **row})
+
+    def _save(self) -> None:
+        tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"optimizer/{name}": value for name, value in optimizer_tensors(self.model, self.optimizer).items()}
+        header = {"progress": asdict(self.progress), "data": self.data.bit_generator.state}
+        save_tensors(self.directory / "last.safetensors", tensors, header)
+
+    def _restore(self) -> None:
+        """Go back to the last save, or to the very beginning; what metrics.jsonl holds beyond it is cut off."""
+        path, metrics = self.directory / "last.safetensors", self.directory / "metrics.jsonl"
+        if path.exists():
+            tensors, header = load_tensors(path)
+            of = {
+                part: {name.split("/", 1)[1]: value for name, value in tensors.items() if name.startswith(f"{part}/")}
+                for part in ("model", "optimizer")
+            }
+            self.model.load_state_dict(of["model"])
+            restore_optimizer(self.model, self.optimizer, of["optimizer"])
+            self.progress = Progress(**header["progress"])
+            self.data.bit_generator.state = header["data"]
+        if metrics.exists():
+            with metrics.open("r+b") as file:
+                file.truncate(self.progress.metrics_bytes)
+
+
+def new_model(config: RunConfig, seed: int) -> Transformer:
+    """The untrained model of a seed. Its longest row is BOS, a hint and a full trace."""
+    task = config.make_task()
+    return Transformer(config.model, Vocabulary.of(task).size, task.longest + 2, torch_stream(seed, "weights"))
+
+
+def new_optimizer(model: Transformer, config: OptimizerConfig) -> torch.optim.AdamW:
+    """AdamW with empty moments."""
+    betas = (config.beta1, config.beta2)
+    return torch.optim.AdamW(model.parameters(), config.lr, betas, weight_decay=config.weight_decay, fused=True)
+
+
+def batch_loss(model: Transformer, rows: Batch) -> Tensor:
+    """Mean cross-entropy over the chain and answer tokens of the batch."""
+    device = next(model.parameters()).device
+    tokens = torch.from_numpy(rows.tokens).to(device)
+    positions = torch.from_numpy(rows.positions.copy()).to(device)
+    target = torch.from_numpy(rows.target[:, rows.first + 1 :]).to(device)
+    # The last column is never read: nothing comes after it.
+    logits = model(tokens[:, :-1], positions[:, :-1], first=rows.first)
+    return F.cross_entropy(logits[target], tokens[:, rows.first + 1 :][target])
+
+
+def read_metrics(directory: Path) -> list[dict[str, Any]]:
+    """The rows of a seed's metrics.jsonl. Raises `UserError` with the line of the first bad row."""
+    path = directory / "metrics.jsonl"
+    rows = []
+    for number, line in enumerate(path.read_text().splitlines(), 1) if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            raise UserError(f"{path}, line {number}: not a JSON row; delete {directory} to train this seed again.") from None
+    return rows
+
+
+__all__ = ["ID", "SUCCESS", "SeedRun", "batch_loss", "new_model", "new_optimizer", "read_metrics"]

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from internalize import curricula
+from internalize.errors import UserError
+
+UNITS = st.integers(0, 30)
+SPECS = ["e2e", "cot", "left", "right", "left:2", "right:3", "mixture"]
+
+
+def kept(spec: str, units: int) -> list[list[int]]:
+    curriculum = curricula.make(spec)
+    return [np.flatnonzero(curriculum.keep(units, stage)).tolist() for stage in range(curriculum.stages(units))]
+
+
+def test_what_each_stage_shows() -> None:
+    assert kept("e2e", 3) == [[]]
+    assert kept("cot", 3) == [[0, 1, 2]]
+    assert kept("left", 3) == [[0, 1, 2], [1, 2], [2], []]
+    assert kept("right", 3) == [[0, 1, 2], [0, 1], [0], []]
+    assert kept("left:2", 3) == [[0, 1, 2], [2], []]
+    assert kept("right:2", 4) == [[0, 1, 2, 3], [0, 1], []]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@given(units=UNITS)
+def test_laws_of_every_curriculum(spec: str, units: int) -> None:
+    curriculum = curricula.make(spec)
+    for stage in range(curriculum.stages(units)):
+        shares, views = zip(*curriculum.mixture(units, stage), strict=True)
+        assert sum(shares) == pytest.approx(1)
+        assert all(len(view.keep) == units for view in views)
+        assert curriculum.mixture(units, stage) == curricula.make(spec).mixture(units, stage)  # depends on nothing else
+        assert all((view.hint == view.shown) if curriculum.hint else (view.hint is None) for view in views)
+    last = curriculum.target(units, curriculum.stages(units) - 1)
+    assert last.shown == (units if spec == "cot" else 0)
+
+
+@pytest.mark.parametrize("spec", ["left", "right", "left:2", "right:3"])
+@given(units=UNITS)
+def test_removal_starts_from_everything_and_never_gives_back(spec: str, units: int) -> None:
+    stages = kept(spec, units)
+    assert stages[0] == list(range(units))
+    for before, after in zip(stages, stages[1:], strict=False):
+        assert set(after) < set(before)
+
+
+@given(units=UNITS)
+def test_the_mixture_holds_every_stage_of_left_once(units: int) -> None:
+    mixed = [view.keep for _, view in curricula.make("mixture").mixture(units, 0)]
+    left = curricula.make("left")
+    assert mixed == [left.target(units, stage).keep for stage in range(units + 1)]
+
+
+@pytest.mark.parametrize("spec", ["", "up", "left:0", "left:-1", "left:x", "left:1:2", "e2e:1", "cot:2", "mixture:3", "LEFT"])
+def test_bad_specifications(spec: str) -> None:
+    with pytest.raises(UserError):
+        curricula.make(spec)

@@ -1,0 +1,39 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from internalize.curricula import Schedule
+from internalize.errors import UserError
+
+
+@given(budget=st.integers(1, 10_000), stages=st.integers(1, 40))
+def test_a_fixed_schedule_spends_its_whole_budget_evenly(budget: int, stages: int) -> None:
+    schedule = Schedule("fixed", budget=budget)
+    limits = [schedule.limit(stage, stages, spent=0) for stage in range(stages)]
+    assert sum(limits) == budget
+    assert max(limits) - min(limits) <= 1
+    assert not schedule.passes({"uniform": 1.0})
+
+
+def test_an_adaptive_stage_passes_on_every_distribution_or_not_at_all() -> None:
+    schedule = Schedule(threshold=0.9)
+    assert schedule.passes({"uniform": 0.9, "dirichlet": 1.0})
+    assert not schedule.passes({"uniform": 1.0, "dirichlet": 0.89})
+
+
+def test_an_adaptive_stage_has_a_budget_and_the_last_one_takes_the_rest() -> None:
+    schedule = Schedule(budget=1000, stage_budget=300)
+    assert schedule.limit(0, 4, spent=0) == 300
+    assert schedule.limit(1, 4, spent=900) == 100
+    assert schedule.limit(3, 4, spent=400) == 600
+    assert schedule.limit(0, 1, spent=0) == 1000
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"budget": 0}, {"stage_budget": -1}, {"check_every": 0}, {"threshold": 0.0}, {"threshold": 1.1}]
+)
+def test_bad_schedules(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=rf"schedule\.{next(iter(wrong))}"):
+        Schedule(**wrong)

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+import torch
+
+from internalize import curricula
+from internalize.config import ModelConfig, RunConfig
+from internalize.evaluation import draw_splits, generate, measure
+from internalize.rendering import Vocabulary, render
+from internalize.tasks import make
+from internalize.training import new_model
+
+CONFIG = RunConfig(task="C3", steps=6, model=ModelConfig(layers=2, width=16, heads=4, mlp=16))
+TASK = CONFIG.make_task()
+VOCABULARY = Vocabulary.of(TASK)
+
+
+@pytest.mark.parametrize("name", ["left", "right", "mixture"])
+def test_generation_equals_the_plain_loop_and_is_deterministic(name: str) -> None:
+    model = new_model(CONFIG, seed=3).double()
+    curriculum = curricula.make(name)
+    traces = TASK.sample("uniform", 20, np.random.default_rng(0), "test")
+    for view in (curriculum.full(5), curriculum.target(5, 0), curriculum.direct(5)):
+        batch = render(traces, [view], VOCABULARY)
+        tokens, positions = torch.from_numpy(batch.tokens), torch.from_numpy(batch.positions.copy())
+        for column in range(batch.first, tokens.shape[1] - 1):
+            tokens[:, column + 1] = model(tokens[:, : column + 1], positions[:, : column + 1])[:, -1].argmax(dim=-1)
+        written = generate(model, batch)
+        assert (written == tokens.numpy()).all()
+        assert (written[:, : batch.first + 1] == batch.tokens[:, : batch.first + 1]).all()
+        assert (written == generate(model, batch)).all()
+
+
+def test_accuracy_judges_the_answer_alone() -> None:
+    class Oracle(torch.nn.Module):
+        """Writes state 0 in the chain, whatever is right, and then an answer that is right when the first symbol is 1."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.unused = torch.nn.Parameter(torch.zeros(1))
+
+        def forward(self, tokens: torch.Tensor, positions: torch.Tensor, first: int, cache: dict) -> torch.Tensor:
+            if not hasattr(cache, "prompt"):
+                cache.prompt = tokens[:, 1:7] - 2
+            states = cache.prompt.cumsum(dim=1) % 3
+            right = states[:, -1] if int(positions[0, -1]) == 11 else torch.zeros_like(states[:, -1])
+            right = torch.where(cache.prompt[:, 0] == 1, right, (right + 1) % 3)
+            return torch.nn.functional.one_hot(right + 2, VOCABULARY.size)[:, None]
+
+    splits = draw_splits(TASK, ["uniform", "biased:1:0.8", "constant"], 300, "test")
+    measured = measure(Oracle(), VOCABULARY, splits, curricula.make("cot").full(5))
+    for name, split in splits.items():
+        prompt = split.prompt()
+        assert measured[name].value == pytest.approx((prompt[:, 0] == 1).mean())
+        assert measured[name].n == 300
+        assert measured[name].distinct == len({tuple(row) for row in prompt.tolist()})
+    assert measured["constant"].distinct == 3
+
+
+def test_test_inputs_do_not_depend_on_other_splits_or_calls() -> None:
+    alone = draw_splits(TASK, ["sticky"], 50, "test")["sticky"]
+    beside = draw_splits(make("C3", 6), ["uniform", "sticky"], 50, "test")["sticky"]
+    assert (alone.tokens == beside.tokens).all()
