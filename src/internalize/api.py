@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 
 from internalize.config import RunConfig
 from internalize.errors import UserError
 from internalize.launch import Job, cores, display, make_plan, run_jobs
 from internalize.runs import Run
+from internalize.training import held_out
 
 
 def fit(
@@ -55,6 +57,9 @@ def train(
 ) -> None:
     """Train the given seeds of several runs side by side, with progress on standard error, and write their reports."""
     console = Console(stderr=True, quiet=quiet, highlight=False)
+    check_device(device)
+    for run in runs:
+        held_out(run.config)  # bad splits are told before anything is written
     jobs = []
     for run in runs:
         run.create()
@@ -72,6 +77,14 @@ def train(
         run_jobs(jobs, show, processes, device=device)
     for run in runs:
         run.report()
+
+
+def check_device(device: str) -> None:
+    """Raise `UserError` unless torch can put a tensor on `device`."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch raises either for a device that it lacks
+        raise UserError(f'device "{device}" cannot be used: {str(error).splitlines()[0]}') from None
 
 
 def configure(config: RunConfig, **fields: Any) -> RunConfig:

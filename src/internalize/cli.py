@@ -69,10 +69,13 @@ class RunCommand(RunConfig):
             raise UserError("--seeds must be at least 1, and --first-seed at least 0.")
         if self.processes is not None and self.processes < 1:
             raise UserError(f"--processes is {self.processes}; it must be at least 1.")
-        config = RunConfig(**{entry.name: getattr(self, entry.name) for entry in fields(RunConfig)})
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        run = fit(config, seeds=seeds, out=self.out, processes=self.processes, device=self.device)
+        run = fit(self.config(), seeds=seeds, out=self.out, processes=self.processes, device=self.device)
         _print_run(run, self.json)
+
+    def config(self) -> RunConfig:
+        """The run's configuration alone."""
+        return RunConfig(**{entry.name: getattr(self, entry.name) for entry in fields(RunConfig)})
 
 
 @dataclass(frozen=True)

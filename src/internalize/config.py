@@ -64,12 +64,14 @@ class EvaluationConfig:
     splits: tuple[str, ...] = ()
     """out-of-distribution splits, the first one the headline; none: the task's own list"""
     samples: int = 1000
-    """test sequences drawn for each split"""
+    """test sequences drawn for each split, for the final accuracy"""
+    stage_samples: int = 250
+    """test sequences for each split at the switch to a stage and at its end"""
     validation: int = 512
     """validation sequences drawn for each distribution that a stage must pass on"""
 
     def __post_init__(self) -> None:
-        for name in ("samples", "validation"):
+        for name in ("samples", "stage_samples", "validation"):
             if getattr(self, name) < 1:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least 1.")
 
@@ -85,7 +87,7 @@ class RunConfig:
     curriculum: str = "left"
     """e2e, cot, left, right or mixture; left:2 removes two states at a time"""
     inputs: str = "uniform"
-    """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic:4, blocks:2,
+    """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4,
     or a mixture such as uniform+dirichlet"""
     validation: tuple[str, ...] = ()
     """distributions on which a stage must pass; none: uniform and every part of the training inputs"""
@@ -141,7 +143,7 @@ class RunConfig:
             for name, group in groups.items():
                 values[name] = group(**_tuples(values[name]))
             return RunConfig(**_tuples(values))
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, AttributeError) as error:
             raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None
 
 

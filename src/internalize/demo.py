@@ -13,18 +13,19 @@ from internalize.report import write_report
 from internalize.runs import Run
 
 ARMS = ("left", "cot", "e2e")  # the longest first, so that two cores finish together
-BUDGET = 9_000
+STEPS = 16
+SCHEDULE = Schedule(budget=9_000)
 
 
 def demo_config(curriculum: str) -> RunConfig:
     """One arm. All arms share everything but the curriculum, and may take equally many steps."""
     return RunConfig(
         task="C2",
-        steps=16,
+        steps=STEPS,
         curriculum=curriculum,
         inputs="uniform+dirichlet",
         optimizer=OptimizerConfig(batch=64),
-        schedule=Schedule(budget=BUDGET),
+        schedule=SCHEDULE,
         evaluation=EvaluationConfig(splits=("biased:1:0.8", "sticky", "blocks"), samples=500),
     )
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,7 +45,7 @@ def test_laws_of_every_curriculum(spec: str, units: int) -> None:
 def test_removal_starts_from_everything_and_never_gives_back(spec: str, units: int) -> None:
     stages = kept(spec, units)
     assert stages[0] == list(range(units))
-    for before, after in zip(stages, stages[1:], strict=False):
+    for before, after in pairwise(stages):
         assert set(after) < set(before)
 
 

@@ -47,6 +47,8 @@ def test_periodic_has_a_period_up_to_its_longest() -> None:
     periods = [(inputs[:, period:] == inputs[:, :-period]).all(axis=1) for period in (2, 3)]
     assert np.logical_or(*periods).all()
     assert not periods[0].all()
+    halves = draw("periodic")
+    assert np.logical_or.reduce([(halves[:, p:] == halves[:, :-p]).all(axis=1) for p in range(2, 7)]).all()
 
 
 def test_constant_and_blocks() -> None:
@@ -62,9 +64,11 @@ def test_a_mixture_draws_from_its_parts_equally() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["", "normal", "biased:7:0.5", "biased:1:0", "biased:1:1", "biased:1:x", "biased:1:nan", "biased:1:0.5:2", "dirichlet:0"]
-    + ["dirichlet:inf", "sticky:1", "periodic:1", "periodic:2.5", "blocks:1", "blocks:-2", "constant:1", "uniform:1"]
-    + ["uniform+", "uniform+normal", "Uniform"],
+    [
+        *("", "normal", "Uniform", "uniform:1", "constant:1", "uniform+", "uniform+normal"),
+        *("biased:7:0.5", "biased:1:0", "biased:1:1", "biased:1:x", "biased:1:nan", "biased:1:0.5:2"),
+        *("dirichlet:0", "dirichlet:inf", "sticky:1", "periodic:1", "periodic:2.5", "blocks:1", "blocks:-2"),
+    ],
 )
 def test_bad_specifications(spec: str) -> None:
     with pytest.raises(UserError):

@@ -71,7 +71,7 @@ def generate(model: Transformer, batch: Batch) -> np.ndarray:
 
 
 def _generate(model: Transformer, tokens: Tensor, positions: Tensor, first: int) -> Tensor:
-    tokens, cache = tokens.clone(), Cache()
+    tokens, cache = tokens.clone(), Cache(tokens.shape[1])
     start = 0
     for column in range(first, tokens.shape[1] - 1):
         new = slice(start, column + 1)

@@ -13,4 +13,6 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
     centre = share + z * z / (2 * trials)
     spread = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    low = (centre - spread) / scale if successes else 0.0  # exactly, where rounding would miss it
+    high = (centre + spread) / scale if successes < trials else 1.0
+    return low, high

@@ -49,17 +49,22 @@ class ModelConfig:
 
 
 class Cache:
-    """Keys and values of the columns read so far, for each layer: (B, H, columns, K)."""
+    """Keys and values of the columns read so far, with room for `columns`: two (B, H, columns, K) for each layer."""
 
-    def __init__(self) -> None:
-        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self.layers: dict[int, tuple[Tensor, Tensor, int]] = {}
 
     def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        if layer in self.layers:
-            key = torch.cat([self.layers[layer][0], key], dim=2)
-            value = torch.cat([self.layers[layer][1], value], dim=2)
-        self.layers[layer] = key, value
-        return key, value
+        """Add new columns (B, H, n, K) to a layer, and return all that it holds."""
+        if layer not in self.layers:
+            shape = *key.shape[:2], self.columns, key.shape[3]
+            self.layers[layer] = key.new_empty(shape), value.new_empty(shape), 0
+        keys, values, start = self.layers[layer]
+        end = start + key.shape[2]
+        keys[:, :, start:end], values[:, :, start:end] = key, value
+        self.layers[layer] = keys, values, end
+        return keys[:, :, :end], values[:, :, :end]
 
 
 class Layer(nn.Module):
@@ -91,8 +96,8 @@ class Layer(nn.Module):
         attended = attention(query, key, value)
         x = x[:, first:] + self.attention_out(attended.transpose(1, 2).flatten(2))
         hidden = self.mlp_in(self.norm_mlp(x))
-        x += self.mlp_out(F.gelu(hidden) if self.gelu else F.relu(hidden))
-        return x
+        update: Tensor = self.mlp_out(F.gelu(hidden) if self.gelu else F.relu(hidden))
+        return x + update
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, N, D) -> (B, H, N, K)."""

@@ -35,7 +35,9 @@ def command(config: RunConfig, seeds: Sequence[int]) -> str:
     """The command line that repeats a run."""
     words = ["internalize", "run"]
     for name, value in _flags(config.changed()):
-        words += [f"--{name}", *(value if isinstance(value, tuple | list) else [value])]
+        group, _, last = name.replace("_", "-").rpartition(".")
+        flag = "--" + (group + "." if group else "") + ("no-" if value is False else "") + last
+        words += [flag, *(value if isinstance(value, tuple) else [] if isinstance(value, bool) else [value])]
     words += ["--seeds", str(len(seeds))]
     if seeds[0]:
         words += ["--first-seed", str(seeds[0])]

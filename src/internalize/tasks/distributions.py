@@ -4,9 +4,9 @@
     biased:1:0.8        symbol "1" with probability 0.8, the others share the rest equally (the paper's OOD inputs)
     dirichlet:0.5       each sequence draws its own symbol frequencies from a symmetric Dirichlet(0.5)
     sticky:0.8          each symbol repeats the one before with probability 0.8, else it is drawn uniformly
-    periodic:4          each sequence repeats a random word of 2 to 4 symbols
+    periodic:7          each sequence repeats a random word of 2 to 7 symbols (by default up to half the sequence)
     constant            one symbol throughout
-    blocks:2            two constant blocks, cut at random places
+    blocks:4            four constant blocks, cut at random places
     uniform+dirichlet   each sequence comes from one of the parts, with equal probability
 
 Parameters may be left out; those above are the defaults (for `biased`, the second symbol of the alphabet).
@@ -49,9 +49,9 @@ def _single(spec: str, symbols: tuple[str, ...]) -> Sampler:
     if name == "sticky" and len(arguments) <= 1:
         return _Sticky(_number(spec, arguments, 0.8, low=0, high=1))
     if name == "periodic" and len(arguments) <= 1:
-        return _Periodic(_whole(spec, arguments, 4, low=2))
+        return _Periodic(_whole(spec, arguments, 0, low=2))
     if name == "blocks" and len(arguments) <= 1:
-        return _Blocks(_whole(spec, arguments, 2, low=2))
+        return _Blocks(_whole(spec, arguments, 4, low=2))
     if name == "uniform" and not arguments:
         return _uniform
     if name == "constant" and not arguments:
@@ -125,11 +125,12 @@ class _Sticky:
 
 @dataclass(frozen=True)
 class _Periodic:
-    longest: int
+    longest: int  # 0: half the sequence
 
     def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
-        words = rng.integers(symbols, size=(count, self.longest))
-        periods = rng.integers(2, self.longest + 1, size=(count, 1))
+        longest = self.longest or max(2, steps // 2)
+        words = rng.integers(symbols, size=(count, longest))
+        periods = rng.integers(2, longest + 1, size=(count, 1))
         return np.take_along_axis(words, np.arange(steps) % periods, axis=1)
 
 

@@ -8,6 +8,7 @@ S<k>   the symmetric group on k points, written as words such as "021"; every el
 import itertools
 import re
 from dataclasses import dataclass, field
+from math import comb
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from internalize.tasks.splits import sample_part
 
 LARGEST_COUNTER = 1000
 LARGEST_SYMMETRIC = 6
+ENOUGH = 200  # sequences of a kind, so that some are held out
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +117,11 @@ class Simulation:
 
     def ood(self) -> tuple[str, ...]:
         first, second = self.automaton.symbols[:2]
-        return (
-            f"biased:{second}:0.8",
-            f"biased:{first}:0.8",
-            f"biased:{second}:0.95",
-            "sticky:0.8",
-            "periodic:4",
-            "blocks:2",
-            "constant",
-        )
+        always = f"biased:{second}:0.8", f"biased:{first}:0.8", f"biased:{second}:0.95", "sticky:0.8", "constant"
+        # Where only a few sequences are periodic or blocks, the hash may hold none of them out.
+        n = len(self.automaton.symbols)
+        enough = {"periodic": n ** (self.steps // 2) >= ENOUGH, "blocks:4": comb(self.steps - 1, 3) * n**4 >= ENOUGH}
+        return (*always, *(name for name, there in enough.items() if there))
 
     def check(self, distribution: str) -> None:
         sampler(distribution, self.automaton.symbols)

@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from internalize.checkpoint import load_tensors, optimizer_tensors, restore_optimizer, save_model, save_tensors, write_whole
-from internalize.config import ID, OptimizerConfig, RunConfig
+from internalize.config import OptimizerConfig, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
 from internalize.evaluation import draw_splits, measure, wilson
@@ -32,6 +32,7 @@ from internalize.models import Transformer
 from internalize.provenance import provenance
 from internalize.rendering import Batch, Vocabulary, render
 from internalize.seeding import numpy_stream, torch_stream
+from internalize.tasks import Traces
 
 SAVE_SECONDS = 20.0
 SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
@@ -64,9 +65,7 @@ class SeedRun:
         self.data = numpy_stream(seed, "data")
         self.progress = Progress()
         self.device = device
-        evaluation = config.evaluation
-        self.validation = draw_splits(self.task, config.validation_splits(), evaluation.validation, "validation")
-        self.test = draw_splits(self.task, config.test_splits(), evaluation.samples, "test")
+        self.validation, self.test = held_out(config)
 
     def run(self) -> dict[str, Any]:
         """Train to the end (or from where an earlier attempt was saved), write result.json and return it."""
@@ -148,11 +147,11 @@ class SeedRun:
 
     def _end_stage(self) -> None:
         views = {"stage": self._target(), "cot": self.curriculum.full(self.task.units)}
-        if self.progress.stage == self.stages - 1 or self.progress.step >= self.config.schedule.budget:
-            views["direct"] = self.curriculum.direct(self.task.units)
-        self._evaluate("adapted", views)
-        save_model(self.directory / "stages" / f"{self.progress.stage}.safetensors", self.model, stage=self.progress.stage)
         spent = self.progress.step >= self.config.schedule.budget
+        self._evaluate("adapted", views)
+        if self.progress.stage == self.stages - 1 or spent:
+            self._evaluate("final", views | {"direct": self.curriculum.direct(self.task.units)})
+        save_model(self.directory / "stages" / f"{self.progress.stage}.safetensors", self.model, stage=self.progress.stage)
         self.progress.stage = self.stages if spent else self.progress.stage + 1
         self.progress.stage_step = 0
         if self.config.optimizer.reset:
@@ -161,7 +160,9 @@ class SeedRun:
 
     def _evaluate(self, moment: str, views: dict[str, View]) -> None:
         """Test accuracy on every split, in each of the named modes."""
-        measured = {view: measure(self.model, self.vocabulary, self.test, view) for view in dict.fromkeys(views.values())}
+        samples = self.config.evaluation.samples if moment == "final" else self.config.evaluation.stage_samples
+        test = {name: traces[:samples] for name, traces in self.test.items()}
+        measured = {view: measure(self.model, self.vocabulary, test, view) for view in dict.fromkeys(views.values())}
         for mode, view in views.items():
             for split, accuracy in measured[view].items():
                 low, high = wilson(accuracy.correct, accuracy.n)
@@ -183,17 +184,14 @@ class SeedRun:
                 )
 
     def _finish(self) -> dict[str, Any]:
-        rows = read_metrics(self.directory)
-        tests = [row for row in rows if row["kind"] == "test" and row["moment"] == "adapted"]
-        last = max(row["stage"] for row in tests)
+        tests = [row for row in read_metrics(self.directory) if row.get("moment") == "final"]
         final: dict[str, dict[str, float]] = {}
         for row in tests:
-            if row["stage"] == last:
-                final.setdefault(row["mode"], {})[row["split"]] = row["accuracy"]
+            final.setdefault(row["mode"], {})[row["split"]] = row["accuracy"]
         result = {
             "seed": self.seed,
             "stages": self.stages,
-            "stages_reached": last + 1,
+            "stages_reached": tests[0]["stage"] + 1,
             "steps": self.progress.step,
             "examples": self.progress.step * self.config.optimizer.batch,
             "parameters": self.model.parameter_count,
@@ -240,6 +238,16 @@ class SeedRun:
                 file.truncate(self.progress.metrics_bytes)
 
 
+def held_out(config: RunConfig) -> tuple[dict[str, Traces], dict[str, Traces]]:
+    """The validation and the test traces of each split: the same for every seed. Raises `UserError` where there are none."""
+    task, evaluation = config.make_task(), config.evaluation
+    most = max(evaluation.samples, evaluation.stage_samples)
+    return (
+        draw_splits(task, config.validation_splits(), evaluation.validation, "validation"),
+        draw_splits(task, config.test_splits(), most, "test"),
+    )
+
+
 def new_model(config: RunConfig, seed: int) -> Transformer:
     """The untrained model of a seed. Its longest row is BOS, a hint and a full trace."""
     task = config.make_task()
@@ -273,6 +281,3 @@ def read_metrics(directory: Path) -> list[dict[str, Any]]:
         except ValueError:
             raise UserError(f"{path}, line {number}: not a JSON row; delete {directory} to train this seed again.") from None
     return rows
-
-
-__all__ = ["ID", "SUCCESS", "SeedRun", "batch_loss", "new_model", "new_optimizer", "read_metrics"]

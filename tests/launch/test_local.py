@@ -1,0 +1,107 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+import internalize
+from internalize.api import configure
+from internalize.config import RunConfig
+from internalize.errors import UserError
+from internalize.launch import Job, run_jobs
+from internalize.training import SeedRun
+from tiny import TINY
+
+CONFIG = configure(RunConfig(), **TINY)
+
+
+def job(directory: Path, seed: int = 0, config: RunConfig = CONFIG) -> Job:
+    return Job(f"seed {seed}", config, seed, directory / f"seed-{seed}")
+
+
+def test_a_process_of_its_own_changes_nothing(tmp_path: Path) -> None:
+    SeedRun(CONFIG, 0, tmp_path / "here", lambda _: None).run()
+    events = []
+    run_jobs([job(tmp_path)], lambda job, event: events.append((job.label, event["kind"])))
+    assert (tmp_path / "here" / "metrics.jsonl").read_text() == (tmp_path / "seed-0" / "metrics.jsonl").read_text()
+    assert events[-2:] == [("seed 0", "result"), ("seed 0", "end")]
+
+
+def test_finished_seeds_are_not_trained_again(tmp_path: Path) -> None:
+    run_jobs([job(tmp_path)], lambda *_: None)
+    before = (tmp_path / "seed-0" / "result.json").stat().st_mtime_ns
+    events = []
+    run_jobs([job(tmp_path)], lambda *event: events.append(event))
+    assert not events
+    assert (tmp_path / "seed-0" / "result.json").stat().st_mtime_ns == before
+
+
+def test_a_seed_that_is_being_trained_elsewhere_is_left_alone_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "seed-0").mkdir()
+    with FileLock(tmp_path / "seed-0" / ".lock"), pytest.raises(UserError, match="seed-0: another process is training"):
+        run_jobs([job(tmp_path), job(tmp_path, 1)], lambda *_: None)
+    assert not (tmp_path / "seed-0" / "result.json").exists()
+    assert (tmp_path / "seed-1" / "result.json").exists()
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "seed-0").write_text("a file is in the way")
+    with pytest.raises(UserError, match="seed-0: cannot be written"):
+        run_jobs([job(tmp_path)], lambda *_: None)
+
+
+def test_a_worker_that_dies_is_told_with_how_to_go_on(tmp_path: Path) -> None:
+    long = configure(CONFIG, schedule={"budget": 100_000})
+
+    def kill(job: Job, event: dict) -> None:
+        if event["kind"] == "check":
+            for process in worker_processes(tmp_path):
+                os.kill(process, signal.SIGKILL)
+
+    with pytest.raises(UserError, match="seed 0: the training process ended by signal 9; run the same command again"):
+        run_jobs([job(tmp_path, config=long)], kill)
+
+
+def test_workers_end_with_a_killed_parent_and_the_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    config = json.dumps({**TINY, "schedule": {"kind": "fixed", "budget": 3000, "check_every": 20}})
+    program = (
+        f"import internalize, json; internalize.fit(**json.loads('''{config}'''), out={str(tmp_path / 'killed')!r}, quiet=True)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("killed/*/seed-0/stages/0.safetensors")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert worker_processes(tmp_path)
+    parent.kill()
+    parent.wait()
+    while worker_processes(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not list(tmp_path.glob("killed/*/seed-0/result.json"))
+    fields = json.loads(config)
+    killed = internalize.fit(**fields, out=tmp_path / "killed", quiet=True)
+    whole = internalize.fit(**fields, out=tmp_path / "whole", quiet=True)
+    assert killed.metrics(0) == whole.metrics(0)
+
+
+def worker_processes(directory: Path) -> list[int]:
+    """The training processes that have files open below `directory`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_text()
+            files = [str(file.readlink()) for file in (process / "fd").iterdir()]
+        except OSError:
+            continue
+        if "internalize.launch.worker" in command and any(file.startswith(str(directory)) for file in files):
+            found.append(int(process.name))
+    return found
+
+
+pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")

@@ -1,0 +1,74 @@
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import tyro
+
+import internalize
+from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule
+from internalize.cli import RunCommand
+from internalize.report import command, stage_curve, write_report
+from tiny import TINY
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> internalize.Run:
+    return internalize.fit(**TINY, seeds=2, out=tmp_path_factory.mktemp("runs"), quiet=True)
+
+
+def test_the_page_needs_nothing_else(run: internalize.Run) -> None:
+    page = (run.path / "report.html").read_text()
+    HTMLParser().feed(page)
+    links = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)|@import', page)
+    assert not links
+    assert "<script" not in page
+    assert len(page) < 2_000_000
+
+
+def test_the_page_holds_what_was_measured(run: internalize.Run) -> None:
+    page = (run.path / "report.html").read_text()
+    for split in run.config.test_splits():
+        assert f"<code>{split}</code>" in page
+    for row in run.table().to_dicts():
+        assert f"{100 * row['direct']:.1f} %" in page
+    assert page.count("slow: full chain, then answer") == 1
+    assert len(re.findall(r'class="(?:right|wrong)"', page)) == 6  # three inputs, slow and fast
+
+
+def test_several_runs_share_a_page(run: internalize.Run, tmp_path: Path) -> None:
+    other = internalize.fit(**{**TINY, "curriculum": "e2e"}, out=tmp_path, quiet=True)
+    page = write_report([run, other], tmp_path / "both.html").read_text()
+    assert "<h2>left</h2>" in page
+    assert "<h2>e2e</h2>" in page
+
+
+def test_the_curve_is_a_picture_with_every_stage(run: internalize.Run) -> None:
+    svg = ElementTree.fromstring(stage_curve(run, standalone=True))
+    circles = svg.findall(".//{http://www.w3.org/2000/svg}circle")
+    assert len(circles) == 2 * 6  # ID and OOD at six stages
+    assert svg.attrib["role"] == "img"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        RunConfig(),
+        RunConfig(
+            task="S3",
+            validation=("uniform", "sticky:0.9"),
+            model=ModelConfig(positions="rotary"),
+            optimizer=OptimizerConfig(lr=3e-4, reset=False),
+            schedule=Schedule(check_every=10),
+            evaluation=EvaluationConfig(splits=("constant", "biased:021:0.8")),
+        ),
+    ],
+)
+def test_the_command_repeats_the_run(config: RunConfig) -> None:
+    words = shlex.split(command(config, [4, 5, 6]))
+    assert words[:2] == ["internalize", "run"]
+    parsed = tyro.cli(RunCommand, args=words[2:])
+    assert (parsed.seeds, parsed.first_seed) == (3, 4)
+    assert parsed.config() == config

@@ -1,0 +1,96 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import internalize
+from internalize import UserError
+from tiny import TINY
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> internalize.Run:
+    return internalize.fit(**TINY, seeds=2, out=tmp_path_factory.mktemp("runs"), quiet=True)
+
+
+def test_a_run_can_grow(run: internalize.Run) -> None:
+    before = run.metrics(0)
+    grown = internalize.fit(**TINY, seeds=[0, 7], out=run.path.parent, quiet=True)
+    assert grown.path == run.path
+    assert grown.seeds == [0, 1, 7]
+    assert grown.metrics(0) == before
+    assert grown.metrics(7) != before
+
+
+def test_the_table_has_every_split_with_its_interval(run: internalize.Run) -> None:
+    table = run.table().to_dicts()
+    assert [row["split"] for row in table] == list(run.config.test_splits())
+    for row in table:
+        values = [result["accuracy"]["direct"][row["split"]] for result in run.results]
+        assert row["direct"] == pytest.approx(sum(values) / len(values))
+        assert (row["direct_min"], row["direct_max"]) == (min(values), max(values))
+        assert row["success"] == f"{sum(value > 0.95 for value in values)}/{len(values)}"
+        assert 0 <= row["success_low"] < row["success_high"] <= 1
+
+
+def test_the_stage_table_has_every_stage_and_split(run: internalize.Run) -> None:
+    table = run.stages()
+    assert table["shown"].unique(maintain_order=True).to_list() == [5, 4, 3, 2, 1, 0]
+    assert len(table) == 6 * len(run.config.test_splits())
+    assert table["switch"].null_count() == table["adapted"].null_count() == table["full_chain"].null_count() == 0
+
+
+def test_results_say_where_they_come_from(run: internalize.Run) -> None:
+    result = run.results[0]
+    assert result["versions"]["torch"] == torch.__version__
+    assert result["machine"]["threads"] == 1
+    assert result["machine"]["cores"] >= 1
+    assert "commit" in result
+
+
+def test_answers_of_the_slow_and_the_fast_system(run: internalize.Run) -> None:
+    answers = run.answer("1 0 1 1 0 0")
+    assert len(answers["slow"].chain) == 5
+    assert answers["fast"].chain == ()
+    assert all(len(answer.answer) == 1 and answer.right == (answer.answer == ("1",)) for answer in answers.values())
+
+
+def test_systems_that_no_stage_trained_are_missing(tmp_path: Path) -> None:
+    names = {
+        curriculum: set(internalize.fit(**{**TINY, "curriculum": curriculum}, out=tmp_path, quiet=True).answer("1 0 1 1 0 0"))
+        for curriculum in ("e2e", "cot", "mixture")
+    }
+    assert names == {"e2e": {"fast"}, "cot": {"slow"}, "mixture": {"slow", "fast"}}
+
+
+def test_load(run: internalize.Run, tmp_path: Path) -> None:
+    assert internalize.load(run.path) == run
+    with pytest.raises(UserError, match="not a run's directory"):
+        internalize.load(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(UserError, match=r"config.json: not valid JSON"):
+        internalize.load(tmp_path)
+
+
+def test_a_directory_of_another_configuration_is_refused(run: internalize.Run, tmp_path: Path) -> None:
+    other = tmp_path / run.path.name
+    other.mkdir()
+    (other / "config.json").write_text(json.dumps(run.config.to_json() | {"steps": 9}))
+    with pytest.raises(UserError, match="holds another configuration"):
+        internalize.fit(**TINY, out=tmp_path, quiet=True)
+
+
+def test_a_damaged_checkpoint_or_result_is_told(tmp_path: Path) -> None:
+    run = internalize.fit(**TINY, out=tmp_path, quiet=True)
+    checkpoint = run.seed_directory(0) / "stages" / "5.safetensors"
+    for content in (checkpoint.read_bytes()[:-100], b"", b"\x80\x04K\x01."):
+        checkpoint.write_bytes(content)
+        with pytest.raises(UserError, match=r"5.safetensors: this is not a checkpoint of internalize, or it is damaged"):
+            run.answer("1 0 1 1 0 0")
+    checkpoint.unlink()
+    with pytest.raises(UserError, match="there is no such checkpoint"):
+        run.answer("1 0 1 1 0 0")
+    (run.seed_directory(0) / "result.json").write_text("{")
+    with pytest.raises(UserError, match=r"a result.json is damaged"):
+        run.table()

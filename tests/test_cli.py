@@ -1,0 +1,100 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from internalize import cli, demo
+from internalize.curricula import Schedule
+from tiny import FLAGS
+
+
+def test_run_and_show_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["run", *FLAGS, "--seeds", "2", "--out", str(tmp_path), "--json"])
+    told = capsys.readouterr()
+    outcome = json.loads(told.out)
+    assert [seed["seed"] for seed in outcome["seeds"]] == [0, 1]
+    assert outcome["splits"][0]["split"] == "uniform"
+    assert "parameters" in told.err
+    assert "left seed 1: done" in told.err
+    cli.main(["show", outcome["directory"], "--json"])
+    assert json.loads(capsys.readouterr().out) == outcome
+
+
+def test_tables_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["run", *FLAGS, "--out", str(tmp_path)])
+    told = capsys.readouterr().out
+    assert "ID at the switch" in told
+    assert "biased:1:0.8" in told
+    cli.main(["run", *FLAGS, "--out", str(tmp_path)])
+    assert "1 of 1 seeds were finished before" in capsys.readouterr().err
+
+
+def test_the_demo_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SCHEDULE", Schedule(budget=30, stage_budget=10, check_every=10))
+    monkeypatch.setattr(demo, "STEPS", 6)
+    cli.main(["demo", "--json", "--out", str(tmp_path)])
+    outcome = json.loads(capsys.readouterr().out)
+    assert set(outcome) == {"arms", "seconds"}
+    assert set(outcome["arms"]) == {"e2e", "cot", "left"}
+    for arm in outcome["arms"].values():
+        assert 0 <= arm["id"] <= 1
+        assert 0 <= arm["ood"] <= 1
+    assert (tmp_path / "demo.html").exists()
+    cli.main(["demo", "--out", str(tmp_path)])
+    assert "chain tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("run --task Z9", 'no task is called "Z9"'),
+        ("run --steps 0", "steps is 0"),
+        ("run --curriculum up", 'no curriculum is called "up"'),
+        ("run --inputs biased:7:0.8", 'no symbol "7"; the symbols are 0, 1, 2'),
+        ("run --inputs biased:1:1.5", "must be a number between 0 and 1"),
+        ("run --model.width 30", "30 cannot be divided among 16 heads"),
+        ("run --seeds 0", "--seeds must be at least 1"),
+        ("run --processes 0", "--processes is 0"),
+        ("run --device abacus", 'device "abacus"'),
+        ("run --task C2 --steps 2 --inputs uniform", "holds too few such inputs"),
+        ("show nowhere", "nowhere: this is not a run's directory"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(arguments.split())
+    assert exit_.value.code == 2
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1].startswith("internalize: ")
+    assert message in error
+    assert "Traceback" not in error
+    assert not list(tmp_path.glob("**/*.json"))
+
+
+def test_an_unknown_flag_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["run", "--colour", "red"])
+    assert exit_.value.code == 2
+    assert "--colour" in capsys.readouterr().err
+
+
+def test_interrupted_from_the_keyboard(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "internalize", "run", *FLAGS, "--schedule.budget", "100000", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("*/seed-0/metrics.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.splitlines()[-1] == "internalize: interrupted; the same command goes on from what was saved."
+    assert "Traceback" not in error

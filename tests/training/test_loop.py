@@ -1,0 +1,180 @@
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from internalize.checkpoint import load_model, load_tensors
+from internalize.config import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
+from internalize.curricula import Schedule
+from internalize.errors import UserError
+from internalize.rendering import Vocabulary, render
+from internalize.training import SeedRun, batch_loss, loop, new_model, read_metrics
+
+TINY = RunConfig(
+    task="C2",
+    steps=6,
+    inputs="uniform+dirichlet",
+    model=ModelConfig(width=16, heads=4, mlp=16),
+    optimizer=OptimizerConfig(batch=16, warmup=5),
+    schedule=Schedule("fixed", budget=72, check_every=4),
+    evaluation=EvaluationConfig(samples=40, stage_samples=20, validation=20),
+)
+
+
+def train(
+    config: RunConfig, directory: Path, seed: int = 0, notify: Callable[[Mapping[str, Any]], None] = lambda _: None
+) -> dict:
+    return SeedRun(config, seed, directory, notify).run()
+
+
+def outcome(directory: Path) -> tuple[dict[str, Any], str, list[torch.Tensor]]:
+    """All that a seed leaves, less what depends on the clock."""
+    result = json.loads((directory / "result.json").read_text())
+    result = {name: value for name, value in result.items() if name not in ("seconds", "finished")}
+    weights = [
+        tensor for path in sorted((directory / "stages").iterdir()) for _, tensor in sorted(load_tensors(path)[0].items())
+    ]
+    return result, (directory / "metrics.jsonl").read_text(), weights
+
+
+def same(one: Path, two: Path) -> bool:
+    (result, metrics, weights), (result2, metrics2, weights2) = outcome(one), outcome(two)
+    return result == result2 and metrics == metrics2 and all(map(torch.equal, weights, weights2))
+
+
+def test_a_run_is_a_function_of_its_seed(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(TINY, tmp_path / name, seed)
+    assert same(tmp_path / "a", tmp_path / "b")
+    assert not same(tmp_path / "a", tmp_path / "c")
+
+
+@pytest.mark.parametrize("reset", [True, False])
+@pytest.mark.parametrize("curriculum", ["left", "mixture"])
+def test_what_is_resumed_is_bit_identical(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, curriculum: str, reset: bool
+) -> None:
+    config = replace(TINY, curriculum=curriculum, optimizer=replace(TINY.optimizer, reset=reset))
+    train(config, tmp_path / "whole")
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0)  # save at every check
+
+    class Killed(Exception):
+        pass
+
+    events = len(read_metrics(tmp_path / "whole"))
+    for stop_at in range(1, events, events // 8):
+        seen = 0
+
+        def stop(event: Mapping[str, Any], stop_at: int = stop_at) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == stop_at:
+                raise Killed
+
+        with pytest.raises(Killed):
+            train(config, tmp_path / "stopped", notify=stop)
+        with (tmp_path / "stopped" / "metrics.jsonl").open("a") as file:
+            file.write('{"half a row')
+        train(config, tmp_path / "stopped")
+        assert same(tmp_path / "whole", tmp_path / "stopped")
+        assert not (tmp_path / "stopped" / "last.safetensors").exists()
+        shutil.rmtree(tmp_path / "stopped")
+
+
+def test_every_arm_of_a_fixed_budget_takes_the_same_steps(tmp_path: Path) -> None:
+    for curriculum in ("e2e", "cot", "left", "right", "left:2", "mixture"):
+        result = train(replace(TINY, curriculum=curriculum), tmp_path / curriculum)
+        assert result["steps"] == 72
+        assert result["examples"] == 72 * 16
+
+
+@pytest.mark.parametrize("curriculum", ["left", "right"])
+def test_moments_are_reset_at_each_stage_only_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, curriculum: str
+) -> None:
+    steps: dict[bool, list[float]] = {}
+    for reset in (True, False):
+        counts = []
+
+        def watch(self: SeedRun, rows: Any, counts: list[float] = counts, step: Any = SeedRun._step) -> Any:
+            loss = step(self, rows)
+            counts.append(float(next(iter(self.optimizer.state.values()))["step"]))
+            return loss
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SeedRun, "_step", watch)
+            config = replace(TINY, curriculum=curriculum, optimizer=replace(TINY.optimizer, reset=reset))
+            train(config, tmp_path / str(reset))
+        steps[reset] = counts
+    assert steps[True] == [*range(1, 13)] * 6
+    assert steps[False] == [*range(1, 73)]
+
+
+def test_metrics_tell_of_the_switch_and_of_the_end_of_each_stage(tmp_path: Path) -> None:
+    train(TINY, tmp_path)
+    rows = [row for row in read_metrics(tmp_path) if row["kind"] == "test" and row["split"] == "uniform"]
+    told = [(row["moment"], row["stage"], row["mode"], row["shown"]) for row in rows]
+    expected = []
+    for stage in range(6):
+        shown = 5 - stage
+        expected += [("switch", stage, "stage", shown), ("adapted", stage, "stage", shown), ("adapted", stage, "cot", 5)]
+    expected += [("final", 5, "stage", 0), ("final", 5, "cot", 5), ("final", 5, "direct", 0)]
+    assert told == expected
+    assert {row["split"] for row in read_metrics(tmp_path) if row["kind"] == "test"} == set(TINY.test_splits())
+
+
+def test_each_stage_leaves_its_model(tmp_path: Path) -> None:
+    train(TINY, tmp_path)
+    models = [load_model(tmp_path / "stages" / f"{stage}.safetensors") for stage in range(6)]
+    assert all(model.config == TINY.model for model in models)
+    assert not torch.equal(models[0].embedding.weight, models[5].embedding.weight)
+
+
+def test_the_loss_is_that_of_chain_and_answer_in_a_plain_computation() -> None:
+    task, curriculum = TINY.make_task(), replace(TINY, curriculum="mixture").make_curriculum()
+    vocabulary = Vocabulary.of(task)
+    traces = task.sample("uniform", 8, np.random.default_rng(0), "train")
+    views = [view for _, view in curriculum.mixture(task.units, 0)]
+    batch = render(traces, views, vocabulary, np.arange(8) % 6)
+    model = new_model(TINY, 0)
+    log_probabilities = model(torch.from_numpy(batch.tokens), torch.from_numpy(batch.positions.copy())).log_softmax(-1)
+    losses = [
+        -log_probabilities[row, column - 1, batch.tokens[row, column]]
+        for row in range(8)
+        for column in np.flatnonzero(batch.target[row])
+    ]
+    assert len(losses) == sum(view.shown + 1 for view in views) + sum(view.shown + 1 for view in views[:2])
+    torch.testing.assert_close(batch_loss(model, batch), torch.stack(losses).mean())
+
+
+def test_a_loss_that_is_not_finite_is_told(tmp_path: Path) -> None:
+    config = replace(TINY, optimizer=replace(TINY.optimizer, lr=1e30, clip=1e30, warmup=0))
+    with pytest.raises(UserError, match=r"seed 0: the loss is not finite at step \d+ \(stage 0\); lower optimizer.lr"):
+        train(config, tmp_path)
+
+
+def test_a_damaged_row_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "check"}\n{"kind": \n')
+    with pytest.raises(UserError, match=r"metrics.jsonl, line 2: not a JSON row"):
+        read_metrics(tmp_path)
+
+
+def test_chain_is_learnt_where_end_to_end_is_at_chance(tmp_path: Path) -> None:
+    config = RunConfig(
+        task="C2",
+        steps=10,
+        optimizer=OptimizerConfig(batch=64),
+        schedule=Schedule(budget=800, check_every=25, threshold=0.99),
+        evaluation=EvaluationConfig(samples=300, splits=("biased:1:0.8",), stage_samples=50, validation=200),
+    )
+    with_chain = train(replace(config, curriculum="cot"), tmp_path / "cot")
+    without = train(replace(config, curriculum="e2e"), tmp_path / "e2e")
+    assert with_chain["success"]["cot"] == {"uniform": True, "biased:1:0.8": True}
+    assert abs(without["accuracy"]["direct"]["uniform"] - 0.5) < 0.1
+    assert without["steps"] >= with_chain["steps"]
