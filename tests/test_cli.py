@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -7,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+import tyro
 
-from internalize import cli, demo
-from internalize.curricula import Schedule
+from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule, cli, demo
 from tiny import FLAGS
 
 
@@ -47,6 +48,28 @@ def test_the_demo_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert (tmp_path / "demo.html").exists()
     cli.main(["demo", "--out", str(tmp_path)])
     assert "chain tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        RunConfig(),
+        RunConfig(
+            task="S3",
+            validation=("uniform", "sticky:0.9"),
+            model=ModelConfig(positions="rotary"),
+            optimizer=OptimizerConfig(lr=3e-4, reset=False),
+            schedule=Schedule(check_every=10),
+            evaluation=EvaluationConfig(splits=("constant", "biased:021:0.8")),
+        ),
+    ],
+)
+def test_the_command_repeats_the_run(config: RunConfig) -> None:
+    words = shlex.split(config.command([4, 5, 6]))
+    assert words[:2] == ["internalize", "run"]
+    parsed = tyro.cli(cli.RunCommand, args=words[2:])
+    assert (parsed.seeds, parsed.first_seed) == (3, 4)
+    assert parsed.config() == config
 
 
 @pytest.mark.parametrize(

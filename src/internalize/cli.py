@@ -86,10 +86,17 @@ class Show:
     """the run's directory"""
     json: bool = False
     """print one JSON object instead of tables"""
+    rows: bool = False
+    """print one JSON row for each seed, to be kept as a result"""
 
     def __call__(self) -> None:
         """Print it."""
-        _print_run(load(self.directory), self.json)
+        run = load(self.directory)
+        if self.rows:
+            for row in run.rows():
+                print(json.dumps(row))
+        else:
+            _print_run(run, self.json)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,6 +7,8 @@ without repeating any, and a new field with a default renames no old run.
 import dataclasses
 import hashlib
 import json
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,6 +131,16 @@ class RunConfig:
         spec = f"{self.task}-T{self.steps}-{self.curriculum}-{self.inputs}".replace(":", "_")
         return f"{spec}-{self.hash()}"
 
+    def command(self, seeds: Sequence[int]) -> str:
+        """The command line that trains this configuration on consecutive `seeds`."""
+        words = ["internalize", "run"]
+        for name, value in flat(self.changed()):
+            group, _, last = name.replace("_", "-").rpartition(".")
+            flag = "--" + (group + "." if group else "") + ("no-" if value is False else "") + last
+            words += [flag, *(value if isinstance(value, tuple) else [] if isinstance(value, bool) else [value])]
+        words += ["--seeds", str(len(seeds))] + (["--first-seed", str(seeds[0])] if seeds[0] else [])
+        return shlex.join(map(str, words))
+
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **dataclasses.asdict(self)}
 
@@ -148,6 +160,14 @@ class RunConfig:
 
 
 ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run trains on (paper)
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested settings as (dotted name, value)."""
+    settings = []
+    for name, value in values.items():
+        settings += flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return settings
 
 
 def _changed(value: Any, default: Any) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Run:
     def seeds(self) -> list[int]:
         """The finished seeds, in order."""
         found = (path.parent.name.removeprefix("seed-") for path in self.path.glob("seed-*/result.json"))
-        return sorted(int(seed) for seed in found)
+        return sorted(int(seed) for seed in found if seed.isdecimal())
 
     @property
     def results(self) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ class Run:
         return {split: [result["accuracy"][mode][split] for result in results] for split in results[0]["accuracy"][mode]}
 
     def table(self) -> "polars.DataFrame":
-        """One row for each split: final accuracy without a chain and with the full chain, and success over seeds.
+        """One row for each split: final accuracy without a chain and with the full chain, success over seeds, distinct inputs.
 
         Success is accuracy above 95 % (paper), with Wilson's 95 % interval over seeds.
         """
@@ -105,6 +105,7 @@ class Run:
                     "success_low": low,
                     "success_high": high,
                     "full_chain": _mean(chain),
+                    "distinct": self.results[0]["distinct"][split],
                 }
             )
         return polars.DataFrame(rows)
@@ -115,15 +116,28 @@ class Run:
 
         rows = [row | {"seed": seed} for seed in self.seeds for row in self.metrics(seed) if row["kind"] == "test"]
         frame = polars.DataFrame(rows, infer_schema_length=None)
-        own = polars.col("mode") == "stage"
-        mean = polars.col("accuracy")
+        own, adapted = polars.col("mode") == "stage", polars.col("moment") == "adapted"
+        accuracy = polars.col("accuracy")
         return frame.group_by("stage", "split", maintain_order=True).agg(
             shown=polars.col("shown").filter(own).first(),
             seeds=polars.col("seed").n_unique(),
-            switch=mean.filter(own & (polars.col("moment") == "switch")).mean(),
-            adapted=mean.filter(own & (polars.col("moment") == "adapted")).mean(),
-            full_chain=mean.filter(polars.col("mode") == "cot").mean(),
+            switch=accuracy.filter(own & (polars.col("moment") == "switch")).mean(),
+            adapted=accuracy.filter(own & adapted).mean(),
+            full_chain=accuracy.filter((polars.col("mode") == "cot") & adapted).mean(),
         )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each seed, complete enough to be kept: settings, outcome, stage curve, and where it comes from."""
+        rows = []
+        for seed, result in zip(self.seeds, self.results, strict=True):
+            curve: dict[int, dict[str, Any]] = {}
+            for row in self.metrics(seed):
+                if row.get("moment") == "adapted" and row["mode"] == "stage":
+                    stage = curve.setdefault(row["stage"], {"shown": row["shown"], "step": row["step"], "accuracy": {}})
+                    stage["accuracy"][row["split"]] = row["accuracy"]
+            command = self.config.command([seed])
+            rows.append({"command": command, "settings": self.config.changed(), **result, "curve": list(curve.values())})
+        return rows
 
     def report(self) -> Path:
         """Write report.html, one page that needs nothing else, and return its path."""

@@ -1,16 +1,12 @@
 import re
-import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import tyro
 
 import internalize
-from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule
-from internalize.cli import RunCommand
-from internalize.report import command, stage_curve, write_report
+from internalize.report import stage_curve, write_report
 from tiny import TINY
 
 
@@ -50,25 +46,3 @@ def test_the_curve_is_a_picture_with_every_stage(run: internalize.Run) -> None:
     circles = svg.findall(".//{http://www.w3.org/2000/svg}circle")
     assert len(circles) == 2 * 6  # ID and OOD at six stages
     assert svg.attrib["role"] == "img"
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        RunConfig(),
-        RunConfig(
-            task="S3",
-            validation=("uniform", "sticky:0.9"),
-            model=ModelConfig(positions="rotary"),
-            optimizer=OptimizerConfig(lr=3e-4, reset=False),
-            schedule=Schedule(check_every=10),
-            evaluation=EvaluationConfig(splits=("constant", "biased:021:0.8")),
-        ),
-    ],
-)
-def test_the_command_repeats_the_run(config: RunConfig) -> None:
-    words = shlex.split(command(config, [4, 5, 6]))
-    assert words[:2] == ["internalize", "run"]
-    parsed = tyro.cli(RunCommand, args=words[2:])
-    assert (parsed.seeds, parsed.first_seed) == (3, 4)
-    assert parsed.config() == config

@@ -178,3 +178,35 @@ def test_chain_is_learnt_where_end_to_end_is_at_chance(tmp_path: Path) -> None:
     assert with_chain["success"]["cot"] == {"uniform": True, "biased:1:0.8": True}
     assert abs(without["accuracy"]["direct"]["uniform"] - 0.5) < 0.1
     assert without["steps"] >= with_chain["steps"]
+
+
+@pytest.mark.parametrize(
+    ("exhausted", "budget", "expected"),
+    [
+        ("advance", 400, "0 1 2 3 4 5 final"),
+        ("stop", 400, "0 1 2 3 final"),
+        # Back by one stage more at each failure, until the budget is spent.
+        ("rollback", 40, "0 1 2 3 back-to-2 3 back-to-1 2 3 back-to-0 1 2 3 final"),
+    ],
+)
+def test_what_happens_when_a_stage_is_not_learnt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exhausted: Any, budget: int, expected: str
+) -> None:
+    """Stage 3 never passes."""
+    stage = -1
+
+    def watch(event: Mapping[str, Any]) -> None:
+        nonlocal stage
+        stage = event.get("stage", stage)
+
+    monkeypatch.setattr(Schedule, "passes", lambda self, accuracies: stage != 3)
+    schedule = Schedule(budget=budget, stage_budget=4, check_every=4, exhausted=exhausted)
+    result = train(replace(TINY, schedule=schedule), tmp_path, notify=watch)
+    told = []
+    for row in read_metrics(tmp_path):
+        if row["kind"] == "rollback":
+            told.append(f"back-to-{row['to']}")
+        elif row["kind"] == "test" and row["split"] == "uniform" and row["mode"] == "stage" and row["moment"] != "switch":
+            told.append("final" if row["moment"] == "final" else str(row["stage"]))
+    assert " ".join(told) == expected
+    assert result["stages_reached"] == (6 if exhausted == "advance" else 4)

@@ -15,7 +15,11 @@ class Schedule:
     budget: int = 20_000
     """optimizer steps of the whole run at most (exactly, if fixed)"""
     stage_budget: int = 3_000
-    """adaptive: steps after which an unlearnt stage is left all the same; the last stage may use all that remains"""
+    """adaptive: steps after which a stage that is not learnt is given up; see `exhausted`"""
+    exhausted: Literal["advance", "rollback", "stop"] = "advance"
+    """adaptive: what then happens. advance: go on to the next stage all the same (the last stage takes all steps that
+    remain); rollback: take up the weights from the end of the stage before and try again, one stage further back at each
+    failure in a row; stop: end the run there"""
     threshold: float = 0.98
     """adaptive: validation accuracy, on each distribution, that ends a stage"""
     check_every: int = 50
@@ -33,7 +37,8 @@ class Schedule:
         if self.kind == "fixed":
             return self.budget * (stage + 1) // stages - self.budget * stage // stages
         left = self.budget - spent
-        return left if stage == stages - 1 else min(self.stage_budget, left)
+        takes_rest = stages == 1 or (stage == stages - 1 and self.exhausted == "advance")
+        return left if takes_rest else min(self.stage_budget, left)
 
     def passes(self, accuracies: dict[str, float]) -> bool:
         """Whether the stage is learnt on every validation distribution. Never under the fixed schedule."""

@@ -1,7 +1,6 @@
 """One self-contained HTML page about one or several runs: it opens offline and loads nothing."""
 
 import dataclasses
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from internalize.checkpoint import write_whole
-from internalize.config import ID, RunConfig
+from internalize.config import ID, RunConfig, flat
 from internalize.evaluation import wilson
 from internalize.report.charts import STYLE, Series, accuracy_chart
 from internalize.seeding import numpy_stream
@@ -29,19 +28,6 @@ def write_report(runs: "Sequence[Run]", path: Path) -> Path:
     page = environment.get_template("page.html").render(runs=[_about(run) for run in runs], style=STYLE, id=ID)
     write_whole(path, page.encode())
     return path
-
-
-def command(config: RunConfig, seeds: Sequence[int]) -> str:
-    """The command line that repeats a run."""
-    words = ["internalize", "run"]
-    for name, value in _flags(config.changed()):
-        group, _, last = name.replace("_", "-").rpartition(".")
-        flag = "--" + (group + "." if group else "") + ("no-" if value is False else "") + last
-        words += [flag, *(value if isinstance(value, tuple) else [] if isinstance(value, bool) else [value])]
-    words += ["--seeds", str(len(seeds))]
-    if seeds[0]:
-        words += ["--first-seed", str(seeds[0])]
-    return shlex.join(map(str, words))
 
 
 def stage_curve(run: "Run", standalone: bool = False) -> str:
@@ -74,7 +60,8 @@ def stage_curve(run: "Run", standalone: bool = False) -> str:
 def _about(run: "Run") -> dict[str, Any]:
     """All that the template shows of one run."""
     config, results = run.config, run.results
-    shown = run.config.make_curriculum().target(config.make_task().units, results[0]["stages_reached"] - 1).shown
+    curriculum, units = config.make_curriculum(), config.make_task().units
+    shown = sorted({curriculum.target(units, result["stages_reached"] - 1).shown for result in results})
     stage, cot, ood = run.accuracies("stage"), run.accuracies("cot"), config.test_splits()[1]
     direct = run.accuracies("direct")
     return {
@@ -83,17 +70,21 @@ def _about(run: "Run") -> dict[str, Any]:
         "seeds": run.seeds,
         "results": results,
         "ood": ood,
-        "shown": shown,
+        "shown": " to ".join(map(str, (shown[0], shown[-1])[: len(shown)])),
         "verdict": {split: _success(stage[split]) for split in (ID, ood)},
         "chance": config.make_task().chance,
         "curve": stage_curve(run) if results[0]["stages_reached"] > 1 else None,
         "splits": [
-            {"split": split, "stage": _spread(stage[split]), "direct": _spread(direct[split]), "cot": _spread(cot[split])}
+            {
+                "split": split,
+                "distinct": results[0]["distinct"][split],
+                "modes": [_spread(values[split]) for values in (stage, direct, cot)],
+            }
             for split in stage
         ],
         "examples": _examples(run),
         "settings": _settings(config),
-        "command": command(config, run.seeds),
+        "command": config.command(run.seeds),
     }
 
 
@@ -122,13 +113,5 @@ def _examples(run: "Run") -> list[dict[str, Any]]:
 
 def _settings(config: RunConfig) -> list[tuple[str, Any, bool]]:
     """(name, value, whether it differs from the default) of every setting."""
-    default = dict(_flags(dataclasses.asdict(RunConfig())))
-    return [(name, value, value != default[name]) for name, value in _flags(dataclasses.asdict(config))]
-
-
-def _flags(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested settings as (dotted name, value)."""
-    flags = []
-    for name, value in values.items():
-        flags += _flags(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
-    return flags
+    default = dict(flat(dataclasses.asdict(RunConfig())))
+    return [(name, value, value != default[name]) for name, value in flat(dataclasses.asdict(config))]

@@ -16,14 +16,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from internalize.checkpoint import load_tensors, optimizer_tensors, restore_optimizer, save_model, save_tensors, write_whole
+from internalize.checkpoint import (
+    load_model,
+    load_tensors,
+    optimizer_tensors,
+    restore_optimizer,
+    save_model,
+    save_tensors,
+    write_whole,
+)
 from internalize.config import OptimizerConfig, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
@@ -48,6 +56,8 @@ class Progress:
     step: int = 0  # optimizer steps so far
     stage_step: int = 0  # of which in this stage
     warmed: int = 0  # steps since the moments were last reset
+    failures: int = 0  # times that a stage was given up since one beyond `stuck` was learnt
+    stuck: int = -1  # the stage that was given up last
     seconds: float = 0.0
     metrics_bytes: int = 0
 
@@ -74,19 +84,19 @@ class SeedRun:
         started = time.monotonic() - self.progress.seconds
         saved = time.monotonic()
         while self.progress.stage < self.stages:
-            stage_over = self._block()
+            verdict = self._block()
             self.progress.seconds = time.monotonic() - started
-            if stage_over:
-                self._end_stage()
-            if stage_over or time.monotonic() - saved > SAVE_SECONDS:
+            if verdict != "continue":
+                self._end_stage(verdict == "passed")
+            if verdict != "continue" or time.monotonic() - saved > SAVE_SECONDS:
                 self._save()
                 saved = time.monotonic()
         return self._finish()
 
     # -- one block of steps -------------------------------------------------------------------------------------------
 
-    def _block(self) -> bool:
-        """Train until the next check, and say whether the stage is over."""
+    def _block(self) -> Literal["continue", "passed", "exhausted"]:
+        """Train until the next check, and say how the stage stands."""
         at, schedule = self.progress, self.config.schedule
         if at.stage_step == 0:
             self._evaluate("switch", {"stage": self._target()})
@@ -99,7 +109,9 @@ class SeedRun:
             accuracies = {name: accuracy.value for name, accuracy in measured.items()}
         row = {"stage": at.stage, "shown": self._target().shown, "step": at.step, "loss": loss, "validation": accuracies}
         self._write({"kind": "check", **row})
-        return schedule.passes(accuracies) or at.stage_step >= limit
+        if schedule.kind == "fixed":
+            return "passed" if at.stage_step >= limit else "continue"
+        return "passed" if schedule.passes(accuracies) else "exhausted" if at.stage_step >= limit else "continue"
 
     def _train(self, steps: int) -> float:
         """`steps` optimizer steps on fresh inputs. Returns the mean loss. Raises `UserError` when it is not finite."""
@@ -145,18 +157,40 @@ class SeedRun:
     def _target(self) -> View:
         return self.curriculum.target(self.task.units, self.progress.stage)
 
-    def _end_stage(self) -> None:
+    def _end_stage(self, passed: bool) -> None:
+        at, schedule = self.progress, self.config.schedule
         views = {"stage": self._target(), "cot": self.curriculum.full(self.task.units)}
-        spent = self.progress.step >= self.config.schedule.budget
         self._evaluate("adapted", views)
-        if self.progress.stage == self.stages - 1 or spent:
-            self._evaluate("final", views | {"direct": self.curriculum.direct(self.task.units)})
-        save_model(self.directory / "stages" / f"{self.progress.stage}.safetensors", self.model, stage=self.progress.stage)
-        self.progress.stage = self.stages if spent else self.progress.stage + 1
-        self.progress.stage_step = 0
-        if self.config.optimizer.reset:
+        spent = at.step >= schedule.budget
+        rollback = not passed and not spent and schedule.exhausted == "rollback"
+        if rollback:
+            self._roll_back()
+        else:
+            save_model(self._stage_file(at.stage), self.model, stage=at.stage)
+            last = at.stage == self.stages - 1
+            if last or spent or (not passed and schedule.exhausted == "stop"):
+                self._evaluate("final", views | {"direct": self.curriculum.direct(self.task.units)})
+                at.stage = self.stages
+            else:
+                at.failures = at.failures if at.stage < at.stuck else 0
+                at.stage += 1
+        at.stage_step = 0
+        if self.config.optimizer.reset or rollback:
             self.optimizer = new_optimizer(self.model, self.config.optimizer)
-            self.progress.warmed = 0
+            at.warmed = 0
+
+    def _roll_back(self) -> None:
+        """Take up the weights from the end of an earlier stage; of the first one there is nothing to go back to."""
+        at = self.progress
+        at.failures, at.stuck = at.failures + 1, at.stage
+        back = min(at.failures, at.stage)
+        self._write({"kind": "rollback", "stage": at.stage, "to": at.stage - back, "step": at.step})
+        if back:
+            self.model.load_state_dict(load_model(self._stage_file(at.stage - back)).state_dict())
+            at.stage -= back - 1
+
+    def _stage_file(self, stage: int) -> Path:
+        return self.directory / "stages" / f"{stage}.safetensors"
 
     def _evaluate(self, moment: str, views: dict[str, View]) -> None:
         """Test accuracy on every split, in each of the named modes."""
@@ -197,6 +231,7 @@ class SeedRun:
             "parameters": self.model.parameter_count,
             "seconds": round(self.progress.seconds, 1),
             "accuracy": final,
+            "distinct": {row["split"]: row["distinct"] for row in tests},
             "success": {mode: {split: value > SUCCESS for split, value in splits.items()} for mode, splits in final.items()},
             **provenance(),
         }
