@@ -13,7 +13,7 @@ demo: $(VENV)/.ready
 	$(BIN)/internalize demo
 
 test: $(VENV)/.ready
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .

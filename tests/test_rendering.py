@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -73,6 +75,38 @@ def test_traces_of_any_lengths(rows: list[Trace], keep: list[bool], hinted: bool
         assert batch.target[index].sum() == len(shown) + len(row.answer)
         assert batch.answer[index].sum() == len(row.answer)
         assert batch.target[index].argmax() > batch.first
+
+
+@pytest.mark.parametrize("removed", ["zero", "filler"])
+def test_something_may_stand_for_a_removed_unit(removed: Any) -> None:
+    token = {"zero": "PAD", "filler": "FILLER"}[removed]
+    view = View((False, True, False, True), hint=2, removed=removed)
+    batch = render(TRACES, [view], VOCABULARY)
+    assert " ".join(VOCABULARY.text(batch.tokens[0])) == f"BOS 1 2 0 1 1 LEN_2 {token} 0 {token} 1 2"
+    assert np.flatnonzero(batch.target[0]).tolist() == [8, 10, 11]
+    assert batch.first == 7
+
+
+def test_kept_positions_are_those_of_the_full_row() -> None:
+    for hint, answer in ((None, 10), (1, 11)):
+        batch = render(TRACES, [View((False, False, True, False), hint)], VOCABULARY, position_ids="kept")
+        assert batch.positions[0, -2:].tolist() == [answer - 2, answer]
+        assert batch.positions[0, : batch.first + 1].tolist() == list(range(batch.first + 1))
+
+
+@pytest.mark.parametrize("position_ids", ["compacted", "kept"])
+@pytest.mark.parametrize("removed", ["drop", "zero", "filler"])
+@given(keep=st.lists(st.booleans(), min_size=4, max_size=4), hinted=st.booleans(), seed=st.integers(0, 9))
+def test_what_is_shown_can_be_read_back(position_ids: Any, removed: Any, keep: list[bool], hinted: bool, seed: int) -> None:
+    traces = TASK.sample("uniform", 3, np.random.default_rng(seed), "train")
+    view = View(tuple(keep), sum(keep) if hinted else None, removed)
+    batch = render(traces, [view], VOCABULARY, position_ids=position_ids)
+    for index in range(3):
+        trace = traces.row(index)
+        shown = [unit[0] for unit, kept in zip(trace.units, keep, strict=True) if kept]
+        assert (batch.tokens[index][batch.target[index]] == VOCABULARY.task(np.array([*shown, *trace.answer]))).all()
+        assert (np.diff(batch.positions[index]) > 0).all()
+        assert batch.tokens[index, 1:6].tolist() == VOCABULARY.task(np.array(trace.prompt)).tolist()
 
 
 @pytest.mark.parametrize("steps", [1, 2])

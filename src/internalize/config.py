@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from internalize import curricula, tasks
-from internalize.curricula import Curriculum, Schedule
+from internalize.curricula import Curriculum, RemovalConfig, Schedule
 from internalize.errors import UserError
 from internalize.models import ModelConfig
+from internalize.rendering import PositionIds
 from internalize.tasks import Task
 from internalize.tasks.distributions import parts
 
@@ -87,12 +88,16 @@ class RunConfig:
     steps: int = 15
     """input symbols T; the chain has T states, the last of which is the answer"""
     curriculum: str = "left"
-    """e2e, cot, left, right or mixture; left:2 removes two states at a time"""
+    """e2e, cot, left, right, inductive, inductive:stepwise or mixture; left:2 removes two states at a time, left:25% a
+    quarter of them"""
     inputs: str = "uniform"
     """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4,
     or a mixture such as uniform+dirichlet"""
     validation: tuple[str, ...] = ()
     """distributions on which a stage must pass; none: uniform and every part of the training inputs"""
+    position_ids: PositionIds = "compacted"
+    """compacted: positions count what is written; kept: those of the row with its full chain"""
+    removal: RemovalConfig = field(default_factory=RemovalConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: Schedule = field(default_factory=Schedule)
@@ -107,7 +112,7 @@ class RunConfig:
         return tasks.make(self.task, self.steps)
 
     def make_curriculum(self) -> Curriculum:
-        return curricula.make(self.curriculum)
+        return curricula.make(self.curriculum, self.removal)
 
     def validation_splits(self) -> tuple[str, ...]:
         """The distributions on which a stage must pass."""
@@ -150,15 +155,21 @@ class RunConfig:
         values = dict(values)
         if values.pop("schema", None) != SCHEMA:
             raise UserError(f"the configuration is not of schema {SCHEMA}; it was written by another version of internalize.")
-        groups = {"model": ModelConfig, "optimizer": OptimizerConfig, "schedule": Schedule, "evaluation": EvaluationConfig}
         try:
-            for name, group in groups.items():
+            for name, group in GROUPS.items():
                 values[name] = group(**_tuples(values[name]))
             return RunConfig(**_tuples(values))
         except (TypeError, KeyError, AttributeError) as error:
             raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None
 
 
+GROUPS = {
+    "removal": RemovalConfig,
+    "model": ModelConfig,
+    "optimizer": OptimizerConfig,
+    "schedule": Schedule,
+    "evaluation": EvaluationConfig,
+}
 ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run trains on (paper)
 
 

@@ -13,8 +13,8 @@ from internalize.report import write_report
 from internalize.runs import Run
 
 ARMS = ("left", "cot", "e2e")  # the longest first, so that two cores finish together
-STEPS = 16
-SCHEDULE = Schedule(budget=9_000)
+STEPS = 14
+SCHEDULE = Schedule(budget=10_000, threshold=0.99, stage_budget=1000, exhausted="rollback")
 
 
 def demo_config(curriculum: str) -> RunConfig:
@@ -23,10 +23,9 @@ def demo_config(curriculum: str) -> RunConfig:
         task="C2",
         steps=STEPS,
         curriculum=curriculum,
-        inputs="uniform+dirichlet",
-        optimizer=OptimizerConfig(batch=64),
+        optimizer=OptimizerConfig(lr=5e-4, batch=64),
         schedule=SCHEDULE,
-        evaluation=EvaluationConfig(splits=("biased:1:0.8", "sticky", "blocks"), samples=500),
+        evaluation=EvaluationConfig(splits=("biased:1:0.8", "sticky", "blocks"), validation=1000),
     )
 
 

@@ -5,11 +5,13 @@ A row is written as
 
     BOS  prompt  [hint]  shown units  answer
 
-and the loss covers the shown units and the answer only. Positions are compacted: they count what is written.
+and the loss covers the shown units and the answer only. A removed unit is dropped, or a zero or a filler stands for each of its
+tokens. Position ids are compacted (they count what is written) or kept (those of the row with its full chain).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +20,14 @@ from internalize.curricula import View
 from internalize.tasks import ANSWER, PADDING, PROMPT, Task, Traces
 from internalize.tasks.base import Ints
 
+PositionIds = Literal["compacted", "kept"]
+
 _HINT = -4  # the segment of the hint token, which only a rendered row has
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Token ids of a model: PAD, BOS, then the task's tokens, then one hint token for each number of shown units.
+    """Token ids of a model: PAD, BOS, FILLER, then the task's tokens, then one hint token for each number of shown units.
 
     Hint tokens are part of every vocabulary, so that models of one task are of one hypothesis class whatever the curriculum.
     """
@@ -31,9 +35,10 @@ class Vocabulary:
     names: tuple[str, ...]
     units: int
 
-    PAD = 0
+    PAD = 0  # embedded as zero: also what stands for a removed unit that is zeroed
     BOS = 1
-    _SPECIAL = 2
+    FILLER = 2
+    _SPECIAL = 3
 
     @staticmethod
     def of(task: Task) -> "Vocabulary":
@@ -53,7 +58,7 @@ class Vocabulary:
 
     def text(self, ids: Sequence[int] | Ints) -> list[str]:
         """The names of `ids`."""
-        specials = ("PAD", "BOS")
+        specials = ("PAD", "BOS", "FILLER")
         hints = tuple(f"LEN_{shown}" for shown in range(self.units + 1))
         every = specials + self.names + hints
         return [every[int(token)] for token in ids]
@@ -83,34 +88,57 @@ class Batch:
         return Batch(self.tokens[rows], self.positions[rows], self.target[rows], self.answer[rows], self.first)
 
 
-def render(traces: Traces, views: Sequence[View], vocabulary: Vocabulary, which: Ints | None = None) -> Batch:
-    """Write `traces` as `views[which[row]]` shows each row; `which` may be left out when there is one view."""
+def render(
+    traces: Traces,
+    views: Sequence[View],
+    vocabulary: Vocabulary,
+    which: Ints | None = None,
+    position_ids: PositionIds = "compacted",
+) -> Batch:
+    """Write `traces` as `views[which[row]]` shows each row; `which` may be left out when there is one view.
+
+    All views must put the same in place of removed units.
+    """
     rows = len(traces)
     which = np.zeros(rows, np.int64) if which is None else which
     keep = np.array([view.keep for view in views], bool).reshape(len(views), -1)
     hints = np.array([vocabulary.PAD if view.hint is None else vocabulary.hint(view.hint) for view in views])
 
-    # The full row, in any order; then what is shown of it, in the order in which it is written.
+    # The full row, in the order in which it is written.
     hint = hints[which][:, None]
     tokens = np.concatenate([np.full((rows, 1), vocabulary.BOS), hint, vocabulary.task(traces.tokens)], axis=1)
     segment = np.concatenate(
         [np.full((rows, 1), PROMPT), np.where(hint == vocabulary.PAD, PADDING, _HINT), traces.segment], axis=1
     )
-    is_unit = segment >= 0
-    shown = (segment != PADDING) & ~is_unit
-    if keep.shape[1]:
-        shown |= is_unit & np.take_along_axis(keep[which], np.maximum(segment, 0), axis=1)
+    order = np.argsort(
+        np.select([segment == PROMPT, segment == _HINT, segment == PADDING], [0, 1, 3], default=2), axis=1, kind="stable"
+    )
+    tokens, segment = np.take_along_axis(tokens, order, axis=1), np.take_along_axis(segment, order, axis=1)
+    positions = np.broadcast_to(np.arange(segment.shape[1]), segment.shape)
 
-    place = np.select([~shown, segment == PROMPT, segment == _HINT], [3, 0, 1], default=2)
-    columns = int(shown.sum(axis=1).max())
-    order = np.argsort(place, axis=1, kind="stable")[:, :columns]
-    written = np.take_along_axis(shown, order, axis=1)
-    segment = np.take_along_axis(segment, order, axis=1)
-    target = written & ((segment >= 0) | (segment == ANSWER))
+    is_unit = segment >= 0
+    removed = np.zeros_like(is_unit)
+    if keep.shape[1]:
+        removed = is_unit & ~np.take_along_axis(keep[which], np.maximum(segment, 0), axis=1)
+    target = (is_unit & ~removed) | (segment == ANSWER)
+    stand_in = {"drop": None, "zero": vocabulary.PAD, "filler": vocabulary.FILLER}[views[0].removed]
+    if stand_in is None:
+        written = (segment != PADDING) & ~removed
+    else:
+        written = segment != PADDING
+        tokens = np.where(removed, stand_in, tokens)
+
+    # Close the gaps.
+    columns = int(written.sum(axis=1).max())
+    order = np.argsort(~written, axis=1, kind="stable")[:, :columns]
+    tokens, written, target, segment, positions = (
+        np.take_along_axis(array, order, axis=1) for array in (tokens, written, target, segment, positions)
+    )
+    target &= written
     return Batch(
-        tokens=np.where(written, np.take_along_axis(tokens, order, axis=1), vocabulary.PAD),
-        positions=np.broadcast_to(np.arange(columns), (rows, columns)),
+        tokens=np.where(written, tokens, vocabulary.PAD),
+        positions=positions if position_ids == "kept" else np.broadcast_to(np.arange(columns), (rows, columns)),
         target=target,
-        answer=written & (segment == ANSWER),
+        answer=target & (segment == ANSWER),
         first=int(target.argmax(axis=1).min()) - 1,
     )

@@ -168,7 +168,7 @@ class Run:
         traces = self.config.make_task().encode(text)
         answers = {}
         for name, (model, view) in self.systems(self.seeds[0] if seed is None else seed).items():
-            batch = render(traces, [view], self._vocabulary)
+            batch = render(traces, [view], self._vocabulary, position_ids=self.config.position_ids)
             written = generate(model, batch)
             right = bool(((written == batch.tokens) | ~batch.answer).all())
             chain, answer = written[batch.target & ~batch.answer], written[batch.answer]

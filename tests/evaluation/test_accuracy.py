@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,18 +14,21 @@ from internalize.training import new_model
 CONFIG = RunConfig(task="C3", steps=6, model=ModelConfig(layers=2, width=16, heads=4, mlp=16))
 TASK = CONFIG.make_task()
 VOCABULARY = Vocabulary.of(TASK)
+OFFSET = int(VOCABULARY.task(np.zeros(1, np.int64))[0])
 
 
-@pytest.mark.parametrize("name", ["left", "right", "mixture"])
-def test_generation_equals_the_plain_loop_and_is_deterministic(name: str) -> None:
+@pytest.mark.parametrize("position_ids", ["compacted", "kept"])
+@pytest.mark.parametrize("removed", ["drop", "zero", "filler"])
+@pytest.mark.parametrize("name", ["left", "right", "inductive", "mixture"])
+def test_generation_equals_the_plain_loop_and_is_deterministic(name: str, removed: Any, position_ids: Any) -> None:
     model = new_model(CONFIG, seed=3).double()
-    curriculum = curricula.make(name)
+    curriculum = curricula.make(name, curricula.RemovalConfig(removed=removed))
     traces = TASK.sample("uniform", 20, np.random.default_rng(0), "test")
-    for view in (curriculum.full(5), curriculum.target(5, 0), curriculum.direct(5)):
-        batch = render(traces, [view], VOCABULARY)
+    for view in (curriculum.full(5), curriculum.target(5, curriculum.stages(5) // 2), curriculum.direct(5)):
+        batch = render(traces, [view], VOCABULARY, position_ids=position_ids)
         tokens, positions = torch.from_numpy(batch.tokens), torch.from_numpy(batch.positions.copy())
-        for column in range(batch.first, tokens.shape[1] - 1):
-            tokens[:, column + 1] = model(tokens[:, : column + 1], positions[:, : column + 1])[:, -1].argmax(dim=-1)
+        for column in np.flatnonzero(batch.target[0]):
+            tokens[:, column] = model(tokens[:, :column], positions[:, :column])[:, -1].argmax(dim=-1)
         written = generate(model, batch)
         assert (written == tokens.numpy()).all()
         assert (written[:, : batch.first + 1] == batch.tokens[:, : batch.first + 1]).all()
@@ -40,11 +45,11 @@ def test_accuracy_judges_the_answer_alone() -> None:
 
         def forward(self, tokens: torch.Tensor, positions: torch.Tensor, first: int, cache: dict) -> torch.Tensor:
             if not hasattr(cache, "prompt"):
-                cache.prompt = tokens[:, 1:7] - 2
+                cache.prompt = tokens[:, 1:7] - OFFSET
             states = cache.prompt.cumsum(dim=1) % 3
             right = states[:, -1] if int(positions[0, -1]) == 11 else torch.zeros_like(states[:, -1])
             right = torch.where(cache.prompt[:, 0] == 1, right, (right + 1) % 3)
-            return torch.nn.functional.one_hot(right + 2, VOCABULARY.size)[:, None]
+            return torch.nn.functional.one_hot(right + OFFSET, VOCABULARY.size)[:, None]
 
     splits = draw_splits(TASK, ["uniform", "biased:1:0.8", "constant"], 300, "test")
     measured = measure(Oracle(), VOCABULARY, splits, curricula.make("cot").full(5))

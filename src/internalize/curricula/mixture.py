@@ -7,9 +7,8 @@ model learns to answer with or without the chain. Equal shares of all lengths ar
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from internalize.curricula.removal import Curriculum, Left, View
+from internalize.curricula.removal import Curriculum, Flags, Left, View
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Mixture(Curriculum):
     def stages(self, units: int) -> int:
         return 1
 
-    def keep(self, units: int, stage: int) -> NDArray[np.bool_]:
+    def keep(self, units: int, stage: int) -> Flags:
         return np.zeros(units, bool)
 
     def mixture(self, units: int, stage: int) -> tuple[tuple[float, View], ...]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from internalize.curricula import View
 from internalize.models import Cache, Transformer
-from internalize.rendering import Batch, Vocabulary, render
+from internalize.rendering import Batch, PositionIds, Vocabulary, render
 from internalize.seeding import numpy_stream
 from internalize.tasks import Part, Task, Traces
 
@@ -38,13 +39,19 @@ def draw_splits(task: Task, distributions: Sequence[str], count: int, part: Part
     return {name: task.sample(name, count, numpy_stream(0, f"{part} {name}"), part) for name in distributions}
 
 
-def measure(model: Transformer, vocabulary: Vocabulary, splits: Mapping[str, Traces], view: View) -> dict[str, Accuracy]:
+def measure(
+    model: Transformer,
+    vocabulary: Vocabulary,
+    splits: Mapping[str, Traces],
+    view: View,
+    position_ids: PositionIds = "compacted",
+) -> dict[str, Accuracy]:
     """The accuracy on each split when the model writes what `view` shows. One pass over all splits together."""
     traces = Traces(
         np.concatenate([split.tokens for split in splits.values()]),
         np.concatenate([split.segment for split in splits.values()]),
     )
-    batch = render(traces, [view], vocabulary)
+    batch = render(traces, [view], vocabulary, position_ids=position_ids)
     right = ((generate(model, batch) == batch.tokens) | ~batch.answer).all(axis=1)
     accuracies, start = {}, 0
     for name, split in splits.items():
@@ -56,26 +63,25 @@ def measure(model: Transformer, vocabulary: Vocabulary, splits: Mapping[str, Tra
 
 @torch.no_grad()
 def generate(model: Transformer, batch: Batch) -> np.ndarray:
-    """`batch.tokens` (rows, columns) with every column after `batch.first` replaced by what the model writes greedily.
+    """`batch.tokens` (rows, columns) with every target column replaced by what the model writes greedily.
 
     All rows must have one view, so that they have the same columns.
     """
     device = next(model.parameters()).device
+    columns = np.flatnonzero(batch.target[0])
     written = [
-        _generate(
-            model, torch.from_numpy(rows.tokens).to(device), torch.from_numpy(rows.positions.copy()).to(device), batch.first
-        )
+        _generate(model, torch.from_numpy(rows.tokens).to(device), torch.from_numpy(rows.positions.copy()).to(device), columns)
         for rows in (batch[start : start + ROWS_AT_ONCE] for start in range(0, len(batch), ROWS_AT_ONCE))
     ]
     return torch.cat(written).cpu().numpy()
 
 
-def _generate(model: Transformer, tokens: Tensor, positions: Tensor, first: int) -> Tensor:
+def _generate(model: Transformer, tokens: Tensor, positions: Tensor, columns: NDArray[np.int64]) -> Tensor:
     tokens, cache = tokens.clone(), Cache(tokens.shape[1])
     start = 0
-    for column in range(first, tokens.shape[1] - 1):
-        new = slice(start, column + 1)
-        logits = model(tokens[:, new], positions[:, new], first=column - start, cache=cache)
-        tokens[:, column + 1] = logits[:, -1].argmax(dim=-1)
-        start = column + 1
+    for column in columns:
+        new = slice(start, column)
+        logits = model(tokens[:, new], positions[:, new], first=column - 1 - start, cache=cache)
+        tokens[:, column] = logits[:, -1].argmax(dim=-1)
+        start = column
     return tokens

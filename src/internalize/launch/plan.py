@@ -47,7 +47,7 @@ def make_plan(config: RunConfig, seeds: int, processes: int) -> Plan:
         step_seconds = []
         for stage in (0, stages - 1):
             views = [view for _, view in curriculum.mixture(task.units, stage)]
-            rows = render(traces, [max(views, key=lambda view: view.shown)], vocabulary)
+            rows = render(traces, [max(views, key=lambda view: view.shown)], vocabulary, position_ids=config.position_ids)
             batch_loss(model, rows)  # warm-up
             started = time.perf_counter()
             for _ in range(_TIMED_STEPS):

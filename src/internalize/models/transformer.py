@@ -113,7 +113,7 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig, vocabulary: int, length: int, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.config, self.vocabulary, self.length = config, vocabulary, length
-        self.embedding = nn.Embedding(vocabulary, config.width)
+        self.embedding = nn.Embedding(vocabulary, config.width, padding_idx=0)  # id 0 is embedded as zero, always
         self.position = nn.Embedding(length, config.width) if config.positions == "absolute" else None
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width) if config.norm == "layer" else nn.Identity()
@@ -149,6 +149,7 @@ class Transformer(nn.Module):
                 else:
                     std = residual if name.endswith(("attention_out.weight", "mlp_out.weight")) else 0.02
                     parameter.normal_(0, std, generator=generator)
+            self.embedding.weight[0] = 0
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from internalize.checkpoint import (
 from internalize.config import OptimizerConfig, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
-from internalize.evaluation import draw_splits, measure, wilson
+from internalize.evaluation import Accuracy, draw_splits, measure, wilson
 from internalize.models import Transformer
 from internalize.provenance import provenance
 from internalize.rendering import Batch, Vocabulary, render
@@ -105,7 +105,7 @@ class SeedRun:
         loss = self._train(steps) if steps > 0 else None
         accuracies = {}
         if schedule.kind == "adaptive":
-            measured = measure(self.model, self.vocabulary, self.validation, self._target())
+            measured = self._measure(self.validation, self._target())
             accuracies = {name: accuracy.value for name, accuracy in measured.items()}
         row = {"stage": at.stage, "shown": self._target().shown, "step": at.step, "loss": loss, "validation": accuracies}
         self._write({"kind": "check", **row})
@@ -135,7 +135,7 @@ class SeedRun:
         traces = self.task.sample(self.config.inputs, count, self.data, "train")
         shares, views = zip(*self.curriculum.mixture(self.task.units, self.progress.stage), strict=True)
         which = self.data.choice(len(views), size=count, p=shares) if len(views) > 1 else None
-        return render(traces, views, self.vocabulary, which)
+        return render(traces, views, self.vocabulary, which, self.config.position_ids)
 
     def _step(self, rows: Batch) -> Tensor:
         optimizer = self.config.optimizer
@@ -189,6 +189,9 @@ class SeedRun:
             self.model.load_state_dict(load_model(self._stage_file(at.stage - back)).state_dict())
             at.stage -= back - 1
 
+    def _measure(self, splits: Mapping[str, Traces], view: View) -> dict[str, Accuracy]:
+        return measure(self.model, self.vocabulary, splits, view, self.config.position_ids)
+
     def _stage_file(self, stage: int) -> Path:
         return self.directory / "stages" / f"{stage}.safetensors"
 
@@ -196,7 +199,7 @@ class SeedRun:
         """Test accuracy on every split, in each of the named modes."""
         samples = self.config.evaluation.samples if moment == "final" else self.config.evaluation.stage_samples
         test = {name: traces[:samples] for name, traces in self.test.items()}
-        measured = {view: measure(self.model, self.vocabulary, test, view) for view in dict.fromkeys(views.values())}
+        measured = {view: self._measure(test, view) for view in dict.fromkeys(views.values())}
         for mode, view in views.items():
             for split, accuracy in measured[view].items():
                 low, high = wilson(accuracy.correct, accuracy.n)
