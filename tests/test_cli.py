@@ -76,6 +76,7 @@ def test_the_command_repeats_the_run(config: RunConfig) -> None:
     ("arguments", "message"),
     [
         ("run --task Z9", 'no task is called "Z9"'),
+        ("run --task nowhere.json", "nowhere.json: cannot be read"),
         ("run --steps 0", "steps is 0"),
         ("run --curriculum up", 'no curriculum is called "up"'),
         ("run --inputs biased:7:0.8", 'no symbol "7"; the symbols are 0, 1, 2'),

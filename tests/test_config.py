@@ -38,7 +38,7 @@ def test_validation_is_uniform_and_every_part_of_the_inputs() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"task": "D9"},
+        {"task": "Q9"},
         {"steps": 0},
         {"curriculum": "up"},
         {"inputs": "noise"},

@@ -10,7 +10,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from internalize import curricula, tasks
 from internalize.curricula import Curriculum, RemovalConfig, Schedule
@@ -84,7 +84,8 @@ class RunConfig:
     """One task, one curriculum, one model, one optimizer."""
 
     task: str = "C3"
-    """what is computed: a counter C2, C3, ... or a symmetric group S3, S4, ..."""
+    """what is computed: a group C3, D4, S3, A5, a product C2xC3, S3:gen for generators as symbols, or the JSON file of an
+    automaton"""
     steps: int = 15
     """input symbols T; the chain has T states, the last of which is the answer"""
     curriculum: str = "left"
@@ -95,6 +96,8 @@ class RunConfig:
     or a mixture such as uniform+dirichlet"""
     validation: tuple[str, ...] = ()
     """distributions on which a stage must pass; none: uniform and every part of the training inputs"""
+    start: Literal["fixed", "sampled"] = "fixed"
+    """the start state: always the same, or drawn for each sequence and shown before it"""
     position_ids: PositionIds = "compacted"
     """compacted: positions count what is written; kept: those of the row with its full chain"""
     removal: RemovalConfig = field(default_factory=RemovalConfig)
@@ -104,12 +107,13 @@ class RunConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "task", tasks.inline(self.task))
         task, _ = self.make_task(), self.make_curriculum()
         for distribution in (*self.validation_splits(), *self.test_splits(), self.inputs):
             task.check(distribution)
 
     def make_task(self) -> Task:
-        return tasks.make(self.task, self.steps)
+        return tasks.make(self.task, self.steps, self.start == "sampled")
 
     def make_curriculum(self) -> Curriculum:
         return curricula.make(self.curriculum, self.removal)
@@ -131,9 +135,14 @@ class RunConfig:
         text = json.dumps([SCHEMA, self.changed()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
+    @property
+    def task_name(self) -> str:
+        """The task's name, short where `task` is the text of an automaton."""
+        return self.make_task().name
+
     def name(self) -> str:
         """The name of the run's directory."""
-        spec = f"{self.task}-T{self.steps}-{self.curriculum}-{self.inputs}".replace(":", "_")
+        spec = f"{self.task_name}-T{self.steps}-{self.curriculum}-{self.inputs}".replace(":", "_").replace("%", "pct")
         return f"{spec}-{self.hash()}"
 
     def command(self, seeds: Sequence[int]) -> str:

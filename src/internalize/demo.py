@@ -60,7 +60,7 @@ def run_demo(seed: int, out: Path, fresh: bool) -> DemoOutcome:
         arms[name] = {"id": accuracy[ID], "ood": accuracy[headline], "chain": chain, "steps": result["steps"]}
     config, report = runs["left"].config, out / "demo.html"
     return DemoOutcome(
-        title=f"{config.task} over {config.steps} steps",
+        title=f"{config.task_name} over {config.steps} steps",
         arms=arms,
         seconds=round(time.monotonic() - started, 1),
         chance=config.make_task().chance,

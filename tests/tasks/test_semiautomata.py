@@ -1,5 +1,3 @@
-from math import factorial
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +5,6 @@ from hypothesis import strategies as st
 
 from internalize.errors import UserError
 from internalize.tasks import Semiautomaton, Simulation, make, semiautomaton
-from internalize.tasks.semiautomata import symmetric
 
 
 @given(
@@ -39,22 +36,6 @@ def test_a_counter_counts(n: int, seed: int) -> None:
     assert (semiautomaton(f"C{n}").run(inputs) == inputs.cumsum(axis=1) % n).all()
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
-def test_symmetric_group_composes(k: int) -> None:
-    group = symmetric(k)
-    assert len(group.states) == factorial(k)
-    for q, state in enumerate(group.states):
-        for s, symbol in enumerate(group.symbols):
-            assert group.states[group.delta[q, s]] == "".join(symbol[int(point)] for point in state)
-    assert (np.sort(group.delta, axis=0) == np.arange(factorial(k))[:, None]).all()  # every symbol permutes the states
-    assert (group.delta[0] == np.arange(factorial(k))).all()  # the start state is the identity
-
-
-def test_s3_does_not_commute() -> None:
-    delta = symmetric(3).delta
-    assert (delta != delta.T).any()
-
-
 def test_the_trace_of_an_input() -> None:
     task = make("C3", 4)
     trace = task.encode("1 2 2 1").row(0)
@@ -73,13 +54,23 @@ def test_symbols_and_states_of_one_name_are_one_token() -> None:
     assert trace.answer == (1,)
 
 
-@pytest.mark.parametrize("name", ["C1", "C0", "C1001", "S1", "S7", "Q8", "c3", "C", "", "C3 ", "C-3", "S3:gen"])
-def test_unknown_names(name: str) -> None:
-    with pytest.raises(UserError):
-        semiautomaton(name)
+def test_a_sampled_start_state_is_shown_and_counts_as_input() -> None:
+    task = make("C3", 4, sampled_start=True)
+    assert (task.inputs, task.longest) == (3 * 3**4, 9)
+    trace = task.encode("2 1 2 2 1").row(0)
+    assert trace.prompt == (2, 1, 2, 2, 1)
+    assert trace.units == ((0,), (2,), (1,))
+    assert trace.answer == (2,)
+    traces = make("C3", 9, sampled_start=True).sample("uniform", 600, np.random.default_rng(0), "train")
+    assert np.bincount(traces.prompt()[:, 0]) / 600 == pytest.approx([1 / 3] * 3, abs=0.08)
+    constant = make("C3", 9, sampled_start=True).sample("constant", 600, np.random.default_rng(0), "test").prompt()
+    assert len(np.unique(constant, axis=0)) == 9
 
 
-@pytest.mark.parametrize(("text", "message"), [("1 2", "has 2 symbols; this task takes 3"), ("1 2 3", 'symbol 3 is "3"')])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("1 2", "has 2 words; this task takes 3 symbols"), ("1 2 3", 'word 3 of the input is "3"'), ("", "has 0 words")],
+)
 def test_bad_typed_inputs(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         make("C3", 3).encode(text)

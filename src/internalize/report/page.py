@@ -53,7 +53,7 @@ def stage_curve(run: "Run", standalone: bool = False) -> str:
     chance = run.config.make_task().chance
     series.append(Series("chance", "c", [(xs[0], chance), (xs[-1], chance)], dashed=True))
     config = run.config
-    title = f"{config.task}, {config.steps} steps, {config.curriculum}: accuracy as the chain is taken away"
+    title = f"{config.task_name}, {config.steps} steps, {config.curriculum}: accuracy as the chain is taken away"
     return accuracy_chart(series, title, "chain tokens still written before the answer", xs, standalone)
 
 

@@ -1,12 +1,5 @@
-"""Semiautomata: a transition table is run over an input; the chain of thought is the list of states (paper, section 3).
+"""Semiautomata: a transition table is run over an input; the chain of thought is the list of states (paper, section 3)."""
 
-C<n>   counters: states and symbols 0..n-1, the next state is (state + symbol) mod n
-S<k>   the symmetric group on k points, written as words such as "021"; every element is a symbol (ours:
-       the paper does not say which alphabet it takes); the next state is the symbol applied after the state
-"""
-
-import itertools
-import re
 from dataclasses import dataclass, field
 from math import comb
 
@@ -17,8 +10,6 @@ from internalize.tasks.base import ANSWER, PROMPT, Ints, Part, Traces
 from internalize.tasks.distributions import sampler
 from internalize.tasks.splits import sample_part
 
-LARGEST_COUNTER = 1000
-LARGEST_SYMMETRIC = 6
 ENOUGH = 200  # sequences of a kind, so that some are held out
 
 
@@ -35,42 +26,17 @@ class Semiautomaton:
     delta: Ints
     start: int = 0
 
-    def run(self, inputs: Ints) -> Ints:
-        """The states q_1..q_T along `inputs` (rows, T): (rows, T). One table look-up a step for the whole batch."""
+    def run(self, inputs: Ints, start: Ints | None = None) -> Ints:
+        """The states q_1..q_T along `inputs` (rows, T), from the states `start` (rows,) or from the start state: (rows, T).
+
+        One table look-up a step for the whole batch.
+        """
         states = np.empty_like(inputs)
-        state = np.full(len(inputs), self.start)
+        state = np.full(len(inputs), self.start) if start is None else start
         for step in range(inputs.shape[1]):
             state = self.delta[state, inputs[:, step]]
             states[:, step] = state
         return states
-
-
-def counter(n: int) -> Semiautomaton:
-    """C_n, addition modulo n."""
-    names = tuple(str(i) for i in range(n))
-    return Semiautomaton(f"C{n}", names, names, np.add.outer(np.arange(n), np.arange(n)) % n)
-
-
-def symmetric(k: int) -> Semiautomaton:
-    """S_k with all of its elements as symbols, from the identity."""
-    elements = np.array(list(itertools.permutations(range(k))))
-    names = tuple("".join(map(str, element)) for element in elements)
-    # The product "symbol after state" sends i to symbol[state[i]]; elements are ordered, so a base-k code finds it.
-    products = np.stack([elements[:, element] for element in elements])  # (state, symbol, point)
-    place = k ** np.arange(k)[::-1]
-    return Semiautomaton(f"S{k}", names, names, np.searchsorted(elements @ place, products @ place))
-
-
-def semiautomaton(name: str) -> Semiautomaton:
-    """The semiautomaton called `name`. Raises `UserError` for an unknown name or a table that would be too large."""
-    match = re.fullmatch(r"([CS])(\d{1,6})", name)
-    if match is None:
-        raise UserError(f'no task is called "{name}"; known are counters C2, C3, ... and symmetric groups S3, S4, ...')
-    family, size = match[1], int(match[2])
-    largest = LARGEST_COUNTER if family == "C" else LARGEST_SYMMETRIC
-    if not 2 <= size <= largest:
-        raise UserError(f'task "{name}": the number must lie between 2 and {largest}.')
-    return counter(size) if family == "C" else symmetric(size)
 
 
 @dataclass(frozen=True)
@@ -82,6 +48,7 @@ class Simulation:
 
     automaton: Semiautomaton
     steps: int
+    sampled_start: bool = False  # the prompt begins with a start state of its own, each one equally likely
     tokens: tuple[str, ...] = field(init=False)
     _symbol_tokens: Ints = field(init=False, repr=False)
     _state_tokens: Ints = field(init=False, repr=False)
@@ -105,11 +72,12 @@ class Simulation:
 
     @property
     def longest(self) -> int:
-        return 2 * self.steps
+        return 2 * self.steps + self.sampled_start
 
     @property
     def inputs(self) -> int:
-        return int(len(self.automaton.symbols) ** self.steps)
+        starts = len(self.automaton.states) if self.sampled_start else 1
+        return int(starts * len(self.automaton.symbols) ** self.steps)
 
     @property
     def chance(self) -> float:
@@ -128,28 +96,38 @@ class Simulation:
 
     def sample(self, distribution: str, count: int, rng: np.random.Generator, part: Part) -> Traces:
         draw = sampler(distribution, self.automaton.symbols)
-        symbols = len(self.automaton.symbols)
-        inputs = sample_part(
-            lambda n: draw(symbols, self.steps, n, rng), count, part, f"{self.name}, {self.steps} steps, {distribution}"
-        )
-        return self.trace(inputs)
+        symbols, states = len(self.automaton.symbols), len(self.automaton.states)
+
+        def inputs(n: int) -> Ints:
+            drawn = draw(symbols, self.steps, n, rng)
+            return np.column_stack([rng.integers(states, size=n), drawn]) if self.sampled_start else drawn
+
+        what = f"{self.name}, {self.steps} steps, {distribution}"
+        return self.trace(sample_part(inputs, count, part, what, skip=int(self.sampled_start)))
 
     def trace(self, inputs: Ints) -> Traces:
-        """The traces of `inputs` (rows, T), symbol indices."""
-        states = self.automaton.run(inputs)
-        tokens = np.concatenate([self._symbol_tokens[inputs], self._state_tokens[states]], axis=1)
-        segment = [PROMPT] * self.steps + [*range(self.units), ANSWER]
+        """The traces of `inputs` (rows, T), symbol indices; a sampled start state stands in a column before them."""
+        start, symbols = (inputs[:, 0], inputs[:, 1:]) if self.sampled_start else (None, inputs)
+        states = self._state_tokens[self.automaton.run(symbols, start)]
+        shown = [] if start is None else [self._state_tokens[start][:, None]]
+        tokens = np.concatenate([*shown, self._symbol_tokens[symbols], states], axis=1)
+        segment = [PROMPT] * inputs.shape[1] + [*range(self.units), ANSWER]
         return Traces(tokens, np.broadcast_to(np.array(segment), tokens.shape))
 
     def encode(self, text: str) -> Traces:
-        """The trace of symbols separated by spaces or commas, such as "1 0 2" (with one-letter symbols also "102")."""
-        names = self.automaton.symbols
+        """The trace of symbols separated by spaces or commas, such as "1 0 2" (with one-letter names also "102").
+
+        A sampled start state is given first.
+        """
+        names = [self.automaton.states] * self.sampled_start + [self.automaton.symbols] * self.steps
         words = text.replace(",", " ").split()
-        if len(words) == 1 and all(len(name) == 1 for name in names):
+        if len(words) == 1 and all(len(name) == 1 for name in self.tokens):
             words = list(words[0])
-        for place, word in enumerate(words, 1):
-            if word not in names:
-                raise UserError(f'input symbol {place} is "{word}"; the symbols of {self.name} are {", ".join(names)}.')
-        if len(words) != self.steps:
-            raise UserError(f"the input has {len(words)} symbols; this task takes {self.steps}.")
-        return self.trace(np.array([[names.index(word) for word in words]]))
+        if len(words) != len(names):
+            first = "a start state and " if self.sampled_start else ""
+            raise UserError(f"the input has {len(words)} words; this task takes {first}{self.steps} symbols.")
+        for place, (word, known) in enumerate(zip(words, names, strict=True), 1):
+            if word not in known:
+                kind = "states" if known is self.automaton.states and place == 1 and self.sampled_start else "symbols"
+                raise UserError(f'word {place} of the input is "{word}"; the {kind} of {self.name} are {", ".join(known)}.')
+        return self.trace(np.array([[known.index(word) for word, known in zip(words, names, strict=True)]]))

@@ -18,13 +18,16 @@ TENTHS: dict[Part, tuple[int, ...]] = {"test": (0,), "validation": (1,), "train"
 _ROUNDS = 60
 
 
-def in_part(inputs: Ints, part: Part) -> NDArray[np.bool_]:
-    """Which rows of `inputs` (rows, length) lie in `part`: (rows,) bool."""
-    held: NDArray[np.bool_] = np.isin(_hash(inputs) % np.uint64(10), TENTHS[part]) & ~_constant(inputs)
+def in_part(inputs: Ints, part: Part, skip: int = 0) -> NDArray[np.bool_]:
+    """Which rows of `inputs` (rows, length) lie in `part`: (rows,) bool.
+
+    Whether a sequence is constant is asked of the columns from `skip` on; those before are no part of the sequence.
+    """
+    held: NDArray[np.bool_] = np.isin(_hash(inputs) % np.uint64(10), TENTHS[part]) & ~_constant(inputs[:, skip:])
     return held
 
 
-def sample_part(draw: Callable[[int], Ints], count: int, part: Part, what: str) -> Ints:
+def sample_part(draw: Callable[[int], Ints], count: int, part: Part, what: str, skip: int = 0) -> Ints:
     """`count` inputs from `draw(n) -> (n, length)`, conditioned on lying in `part`, by rejection.
 
     Raises `UserError` when `part` holds (almost) none of what `draw` gives.
@@ -33,8 +36,8 @@ def sample_part(draw: Callable[[int], Ints], count: int, part: Part, what: str) 
     missing, rate = count, len(TENTHS[part]) / 10
     for _ in range(_ROUNDS):
         inputs = draw(int(missing / rate * 1.1) + 16)
-        only_constant = part == "test" and _constant(inputs).all()
-        inputs = (inputs if only_constant else inputs[in_part(inputs, part)])[:missing]
+        only_constant = part == "test" and _constant(inputs[:, skip:]).all()
+        inputs = (inputs if only_constant else inputs[in_part(inputs, part, skip)])[:missing]
         kept.append(inputs)
         missing -= len(inputs)
         if not missing:
