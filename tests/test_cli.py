@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import tyro
 
+import internalize
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule, cli, demo
 from tiny import FLAGS
 
@@ -86,6 +87,10 @@ def test_the_command_repeats_the_run(config: RunConfig) -> None:
         ("run --processes 0", "--processes is 0"),
         ("run --device abacus", 'device "abacus"'),
         ("run --task C2 --steps 2 --inputs uniform", "holds too few such inputs"),
+        ("run --inputs constant", "the validation part of the input space holds too few"),
+        ("run --task C2 --steps 6 --train-size 999", "train_size is 999, but only"),
+        ("run --train-size -1", "train_size is -1"),
+        ("resume nowhere", "nowhere: this is not a run's directory"),
         ("show nowhere", "nowhere: this is not a run's directory"),
     ],
 )
@@ -111,7 +116,7 @@ def test_an_unknown_flag_exits_with_2(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_interrupted_from_the_keyboard(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "internalize", "run", *FLAGS, "--schedule.budget", "100000", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "internalize", "run", *FLAGS, "--schedule.budget", "600", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("*/seed-0/metrics.jsonl")):
@@ -122,3 +127,8 @@ def test_interrupted_from_the_keyboard(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert error.splitlines()[-1] == "internalize: interrupted; the same command goes on from what was saved."
     assert "Traceback" not in error
+    (run,) = tmp_path.iterdir()
+    assert internalize.load(run).unfinished == [0]
+    resume = [sys.executable, "-m", "internalize", "resume", str(run)]
+    subprocess.run(resume, check=True, capture_output=True)
+    assert internalize.load(run).seeds == [0]

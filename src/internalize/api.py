@@ -12,7 +12,7 @@ from internalize.config import RunConfig
 from internalize.errors import UserError
 from internalize.launch import Job, cores, display, make_plan, run_jobs
 from internalize.runs import Run
-from internalize.training import held_out
+from internalize.training import check_data
 
 
 def fit(
@@ -59,7 +59,7 @@ def train(
     console = Console(stderr=True, quiet=quiet, highlight=False)
     check_device(device)
     for run in runs:
-        held_out(run.config)  # bad splits are told before anything is written
+        check_data(run.config)  # what cannot be drawn is told before anything is written
     jobs = []
     for run in runs:
         run.create()

@@ -1,4 +1,4 @@
-"""The command line: `internalize demo | run | show`. Thin: every command is a few calls of the library."""
+"""The command line: `internalize demo | run | resume | show`. Thin: every command is a few calls of the library."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from internalize.api import fit
+from internalize.api import fit, train
 from internalize.config import ID, RunConfig
 from internalize.demo import run_demo
 from internalize.errors import UserError
@@ -67,15 +67,33 @@ class RunCommand(RunConfig):
         """Train, then show the outcome."""
         if self.seeds < 1 or self.first_seed < 0:
             raise UserError("--seeds must be at least 1, and --first-seed at least 0.")
-        if self.processes is not None and self.processes < 1:
-            raise UserError(f"--processes is {self.processes}; it must be at least 1.")
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        run = fit(self.config(), seeds=seeds, out=self.out, processes=self.processes, device=self.device)
+        run = fit(self.config(), seeds=seeds, out=self.out, processes=_at_least_one(self.processes), device=self.device)
         _print_run(run, self.json)
 
     def config(self) -> RunConfig:
         """The run's configuration alone."""
         return RunConfig(**{entry.name: getattr(self, entry.name) for entry in fields(RunConfig)})
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with every unfinished seed of a run, exactly as if it had not been interrupted."""
+
+    directory: Annotated[Path, tyro.conf.Positional]
+    """the run's directory"""
+    processes: int | None = None
+    """seeds trained at once; one for each core when left out"""
+    device: str = "cpu"
+    """torch device"""
+    json: bool = False
+    """print one JSON object instead of tables"""
+
+    def __call__(self) -> None:
+        """Train on, then show the outcome."""
+        run = load(self.directory)
+        train([run], run.unfinished, processes=_at_least_one(self.processes), device=self.device)
+        _print_run(run, self.json)
 
 
 @dataclass(frozen=True)
@@ -102,6 +120,7 @@ class Show:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point. A user's mistake is one sentence and exit code 2."""
     commands = Annotated[Demo, tyro.conf.subcommand("demo")] | Annotated[RunCommand, tyro.conf.subcommand("run")]
+    commands |= Annotated[Resume, tyro.conf.subcommand("resume")]
     commands |= Annotated[Show, tyro.conf.subcommand("show")]
     try:
         command: Any = tyro.cli(commands, prog="internalize", args=arguments, description=__doc__)
@@ -112,6 +131,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("internalize: interrupted; the same command goes on from what was saved.", file=sys.stderr)
         sys.exit(130)
+
+
+def _at_least_one(processes: int | None) -> int | None:
+    if processes is not None and processes < 1:
+        raise UserError(f"--processes is {processes}; it must be at least 1.")
+    return processes
 
 
 def _print_run(run: Run, as_json: bool) -> None:

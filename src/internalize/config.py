@@ -94,6 +94,8 @@ class RunConfig:
     inputs: str = "uniform"
     """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4,
     or a mixture such as uniform+dirichlet"""
+    train_size: int = 0
+    """distinct training inputs, drawn once for each seed; 0: fresh inputs at every step"""
     validation: tuple[str, ...] = ()
     """distributions on which a stage must pass; none: uniform and every part of the training inputs"""
     start: Literal["fixed", "sampled"] = "fixed"
@@ -107,6 +109,8 @@ class RunConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
+        if self.train_size < 0:
+            raise UserError(f"train_size is {self.train_size}; it must be at least 0.")
         object.__setattr__(self, "task", tasks.inline(self.task))
         task, _ = self.make_task(), self.make_curriculum()
         for distribution in (*self.validation_splits(), *self.test_splits(), self.inputs):

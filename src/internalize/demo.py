@@ -14,16 +14,17 @@ from internalize.runs import Run
 
 ARMS = ("left", "cot", "e2e")  # the longest first, so that two cores finish together
 STEPS = 14
+RATES = {"left": 1e-3, "cot": 2e-3, "e2e": 1e-3}  # the best of four for each arm (results/demo-pilot.jsonl)
 SCHEDULE = Schedule(budget=10_000, threshold=0.99, stage_budget=1000, exhausted="rollback")
 
 
 def demo_config(curriculum: str) -> RunConfig:
-    """One arm. All arms share everything but the curriculum, and may take equally many steps."""
+    """One arm. All arms share everything but the curriculum and the learning rate, and may take equally many steps."""
     return RunConfig(
         task="C2",
         steps=STEPS,
         curriculum=curriculum,
-        optimizer=OptimizerConfig(lr=5e-4, batch=64),
+        optimizer=OptimizerConfig(lr=RATES[curriculum], batch=64),
         schedule=SCHEDULE,
         evaluation=EvaluationConfig(splits=("biased:1:0.8", "sticky", "blocks"), validation=1000),
     )

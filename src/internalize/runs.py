@@ -64,6 +64,12 @@ class Run:
         return sorted(int(seed) for seed in found if seed.isdecimal())
 
     @property
+    def unfinished(self) -> list[int]:
+        """The seeds that were begun and are not finished, in order."""
+        begun = (path.name.removeprefix("seed-") for path in self.path.glob("seed-*"))
+        return sorted({int(seed) for seed in begun if seed.isdecimal()} - set(self.seeds))
+
+    @property
     def results(self) -> list[dict[str, Any]]:
         """result.json of each finished seed, in order. Raises `UserError` when there is none."""
         files = [self.seed_directory(seed) / "result.json" for seed in self.seeds]

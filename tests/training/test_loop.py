@@ -1,5 +1,9 @@
+import contextlib
 import json
+import os
 import shutil
+import signal
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +19,7 @@ from internalize.curricula import Schedule
 from internalize.errors import UserError
 from internalize.rendering import Vocabulary, render
 from internalize.training import SeedRun, batch_loss, loop, new_model, read_metrics
+from internalize.training.data import training_set
 
 TINY = RunConfig(
     task="C2",
@@ -210,3 +215,53 @@ def test_what_happens_when_a_stage_is_not_learnt(
             told.append("final" if row["moment"] == "final" else str(row["stage"]))
     assert " ".join(told) == expected
     assert result["stages_reached"] == (6 if exhausted == "advance" else 4)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_killed_at_twenty_moments_and_resumed_is_bit_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kill -9` at random moments, most of them while a checkpoint is being written, as every check writes one."""
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0)
+    config = replace(TINY, schedule=Schedule("fixed", budget=1500, check_every=4))
+    rng = np.random.default_rng(0)
+    finished = 0
+    for _ in range(20):
+        child = os.fork()
+        if not child:
+            with contextlib.suppress(BaseException):
+                train(config, tmp_path / "killed")
+            os._exit(0)
+        time.sleep(rng.uniform(0.15, 0.45))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        finished += (tmp_path / "killed" / "result.json").exists()
+    assert not finished
+    assert (tmp_path / "killed" / "last.safetensors").exists()
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 20)
+    train(config, tmp_path / "killed")
+    train(config, tmp_path / "whole")
+    assert same(tmp_path / "killed", tmp_path / "whole")
+
+
+def test_a_finite_training_set_is_distinct_and_all_that_is_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(TINY, steps=8, train_size=40)
+    chosen = [training_set(config, seed).tokens for seed in (0, 0, 1)]
+    assert len(np.unique(chosen[0], axis=0)) == 40
+    assert (chosen[0] == chosen[1]).all()
+    assert (chosen[0] != chosen[2]).any()
+    trained_on = set()
+
+    def watch(self: SeedRun, rows: Any, step: Any = SeedRun._step) -> Any:
+        trained_on.update(tuple(row) for row in rows.tokens[:, 1:9].tolist())
+        return step(self, rows)
+
+    monkeypatch.setattr(SeedRun, "_step", watch)
+    train(config, tmp_path)
+    vocabulary = Vocabulary.of(config.make_task())
+    assert trained_on == {tuple(row) for row in vocabulary.task(chosen[0][:, :8]).tolist()}
+
+
+def test_more_distinct_inputs_than_there_are() -> None:
+    with pytest.raises(
+        UserError, match=r"train_size is 100, but only \d\d distinct training inputs are found for C2 over 6 steps"
+    ):
+        training_set(replace(TINY, train_size=100), 0)

@@ -47,10 +47,7 @@ def measure(
     position_ids: PositionIds = "compacted",
 ) -> dict[str, Accuracy]:
     """The accuracy on each split when the model writes what `view` shows. One pass over all splits together."""
-    traces = Traces(
-        np.concatenate([split.tokens for split in splits.values()]),
-        np.concatenate([split.segment for split in splits.values()]),
-    )
+    traces = Traces.concatenate(list(splits.values()))
     batch = render(traces, [view], vocabulary, position_ids=position_ids)
     right = ((generate(model, batch) == batch.tokens) | ~batch.answer).all(axis=1)
     accuracies, start = {}, 0

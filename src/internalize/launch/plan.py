@@ -22,12 +22,17 @@ class Plan:
     stages: int
     inputs: int  # possible inputs
     examples: int  # training examples drawn at most
+    distinct: int  # of a finite training set; 0: all examples are fresh
     seconds: float  # for all seeds at most, by timing a few steps here
 
     def text(self) -> str:
         """Two lines for people."""
-        ratio = self.inputs / self.examples
-        unseen = f"{ratio:,.0f} times as many inputs" if ratio >= 10 else "inputs repeat, test inputs are held out all the same"
+        if self.distinct:
+            unseen = f"from {self.distinct:,} distinct inputs"
+        elif self.inputs >= 10 * self.examples:
+            unseen = f"{self.inputs // self.examples:,} times as many inputs"
+        else:
+            unseen = "inputs repeat, test inputs are held out all the same"
         return (
             f"{self.parameters:,} parameters, rows of up to {self.longest} tokens, {self.stages} stage(s)\n"
             f"{_count(self.inputs)} possible inputs, at most {_count(self.examples)} examples a seed ({unseen}); "
@@ -63,6 +68,7 @@ def make_plan(config: RunConfig, seeds: int, processes: int) -> Plan:
         stages=stages,
         inputs=task.inputs,
         examples=budget * config.optimizer.batch,
+        distinct=config.train_size,
         seconds=rounds * budget * sum(step_seconds) / 2,
     )
 

@@ -39,7 +39,7 @@ class Traces:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def __getitem__(self, rows: slice) -> "Traces":
+    def __getitem__(self, rows: slice | Ints) -> "Traces":
         return Traces(self.tokens[rows], self.segment[rows])
 
     def prompt(self) -> Ints:
@@ -56,6 +56,11 @@ class Traces:
 
         units = tuple(part(unit) for unit in range(int(segment.max()) + 1))
         return Trace(part(PROMPT), units, part(ANSWER))
+
+    @staticmethod
+    def concatenate(batches: "Sequence[Traces]") -> "Traces":
+        """One batch from several with equally many columns."""
+        return Traces(np.concatenate([b.tokens for b in batches]), np.concatenate([b.segment for b in batches]))
 
     @staticmethod
     def of(rows: Sequence[Trace]) -> "Traces":

@@ -15,7 +15,7 @@ from internalize.errors import UserError
 from internalize.tasks.base import Ints, Part
 
 TENTHS: dict[Part, tuple[int, ...]] = {"test": (0,), "validation": (1,), "train": tuple(range(2, 10))}
-_ROUNDS = 60
+MOST_DRAWS = 2**21
 
 
 def in_part(inputs: Ints, part: Part, skip: int = 0) -> NDArray[np.bool_]:
@@ -33,15 +33,18 @@ def sample_part(draw: Callable[[int], Ints], count: int, part: Part, what: str, 
     Raises `UserError` when `part` holds (almost) none of what `draw` gives.
     """
     kept: list[Ints] = []
-    missing, rate = count, len(TENTHS[part]) / 10
-    for _ in range(_ROUNDS):
-        inputs = draw(int(missing / rate * 1.1) + 16)
+    missing, drawn = count, int(count * 11 / len(TENTHS[part])) + 16
+    spent = 0
+    while spent < MOST_DRAWS:
+        inputs = draw(drawn)
+        spent += drawn
         only_constant = part == "test" and _constant(inputs[:, skip:]).all()
         inputs = (inputs if only_constant else inputs[in_part(inputs, part, skip)])[:missing]
         kept.append(inputs)
         missing -= len(inputs)
         if not missing:
             return np.concatenate(kept)
+        drawn = min(2 * drawn, MOST_DRAWS // 16)
     raise UserError(
         f"{what}: the {part} part of the input space holds too few such inputs ({count - missing} of {count} found); "
         "take another distribution or more steps."

@@ -35,12 +35,13 @@ from internalize.checkpoint import (
 from internalize.config import OptimizerConfig, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
-from internalize.evaluation import Accuracy, draw_splits, measure, wilson
+from internalize.evaluation import Accuracy, measure, wilson
 from internalize.models import Transformer
 from internalize.provenance import provenance
 from internalize.rendering import Batch, Vocabulary, render
 from internalize.seeding import numpy_stream, torch_stream
 from internalize.tasks import Traces
+from internalize.training.data import held_out, training_set
 
 SAVE_SECONDS = 20.0
 SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
@@ -76,6 +77,7 @@ class SeedRun:
         self.progress = Progress()
         self.device = device
         self.validation, self.test = held_out(config)
+        self.training_set = training_set(config, seed)
 
     def run(self) -> dict[str, Any]:
         """Train to the end (or from where an earlier attempt was saved), write result.json and return it."""
@@ -131,8 +133,11 @@ class SeedRun:
         return loss
 
     def _draw(self, count: int) -> Batch:
-        """Fresh training rows, each shown as one of the stage's views."""
-        traces = self.task.sample(self.config.inputs, count, self.data, "train")
+        """Training rows, fresh or from the finite set, each shown as one of the stage's views."""
+        if self.training_set is None:
+            traces = self.task.sample(self.config.inputs, count, self.data, "train")
+        else:
+            traces = self.training_set[self.data.integers(len(self.training_set), size=count)]
         shares, views = zip(*self.curriculum.mixture(self.task.units, self.progress.stage), strict=True)
         which = self.data.choice(len(views), size=count, p=shares) if len(views) > 1 else None
         return render(traces, views, self.vocabulary, which, self.config.position_ids)
@@ -274,16 +279,6 @@ class SeedRun:
         if metrics.exists():
             with metrics.open("r+b") as file:
                 file.truncate(self.progress.metrics_bytes)
-
-
-def held_out(config: RunConfig) -> tuple[dict[str, Traces], dict[str, Traces]]:
-    """The validation and the test traces of each split: the same for every seed. Raises `UserError` where there are none."""
-    task, evaluation = config.make_task(), config.evaluation
-    most = max(evaluation.samples, evaluation.stage_samples)
-    return (
-        draw_splits(task, config.validation_splits(), evaluation.validation, "validation"),
-        draw_splits(task, config.test_splits(), most, "test"),
-    )
 
 
 def new_model(config: RunConfig, seed: int) -> Transformer:
