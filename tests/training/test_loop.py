@@ -223,19 +223,21 @@ def test_killed_at_twenty_moments_and_resumed_is_bit_identical(tmp_path: Path, m
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0)
     config = replace(TINY, schedule=Schedule("fixed", budget=1500, check_every=4))
     rng = np.random.default_rng(0)
-    finished = 0
+    saved = tmp_path / "killed" / "last.safetensors"
     for _ in range(20):
+        before = saved.stat().st_mtime_ns if saved.exists() else None
         child = os.fork()
         if not child:
             with contextlib.suppress(BaseException):
                 train(config, tmp_path / "killed")
             os._exit(0)
-        time.sleep(rng.uniform(0.15, 0.45))
+        while not saved.exists() or saved.stat().st_mtime_ns == before:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        finished += (tmp_path / "killed" / "result.json").exists()
-    assert not finished
-    assert (tmp_path / "killed" / "last.safetensors").exists()
+    assert saved.exists()
+    assert not (tmp_path / "killed" / "result.json").exists()
     monkeypatch.setattr(loop, "SAVE_SECONDS", 20)
     train(config, tmp_path / "killed")
     train(config, tmp_path / "whole")
