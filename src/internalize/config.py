@@ -84,10 +84,10 @@ class RunConfig:
     """One task, one curriculum, one model, one optimizer."""
 
     task: str = "C3"
-    """what is computed: a group C3, D4, S3, A5, a product C2xC3, S3:gen for generators as symbols, or the JSON file of an
-    automaton"""
+    """what is computed: a group C3, D4, S3, A5, a product C2xC3, S3:gen for generators as symbols, the JSON file of an
+    automaton, parity:10 (sparse parity), or multiply"""
     steps: int = 15
-    """input symbols T; the chain has T states, the last of which is the answer"""
+    """input symbols T: the length of the sequence, or the digits of each number"""
     curriculum: str = "left"
     """e2e, cot, left, right, inductive, inductive:stepwise or mixture; left:2 removes two states at a time, left:25% a
     quarter of them"""

@@ -69,7 +69,7 @@ def test_a_sampled_start_state_is_shown_and_counts_as_input() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("1 2", "has 2 words; this task takes 3 symbols"), ("1 2 3", 'word 3 of the input is "3"'), ("", "has 0 words")],
+    [("1 2", "has 2 words; C3 takes 3 symbols here"), ("1 2 3", 'word 3 of the input is "3"'), ("", "has 0 words")],
 )
 def test_bad_typed_inputs(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):

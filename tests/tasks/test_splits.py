@@ -49,5 +49,5 @@ def test_no_seed_trains_on_what_any_seed_is_tested_on(distribution: str) -> None
 def test_what_a_part_does_not_hold_is_an_error() -> None:
     with pytest.raises(UserError, match="the train part of the input space holds too few"):
         make("C2", 10).sample("constant", 10, np.random.default_rng(0), "train")
-    with pytest.raises(UserError, match="C2, 1 steps, uniform: the train part"):
+    with pytest.raises(UserError, match="C2, 1 symbols, uniform: the train part"):
         make("C2", 1).sample("uniform", 10, np.random.default_rng(0), "train")

@@ -6,14 +6,28 @@ from internalize.errors import UserError
 from internalize.tasks.automaton_file import parse_automaton, read_automaton
 from internalize.tasks.base import ANSWER, PADDING, PROMPT, Part, Task, Trace, Traces
 from internalize.tasks.groups import group
+from internalize.tasks.multiplication import Multiplication
+from internalize.tasks.parity import SparseParity
 from internalize.tasks.semiautomata import Semiautomaton, Simulation
 
-__all__ = ["ANSWER", "PADDING", "PROMPT", "Part", "Semiautomaton", "Simulation", "Task", "Trace", "Traces"]
-__all__ += ["inline", "make", "semiautomaton"]
+__all__ = ["ANSWER", "PADDING", "PROMPT", "Multiplication", "Part", "Semiautomaton", "Simulation", "SparseParity"]
+__all__ += ["Task", "Trace", "Traces", "inline", "make", "semiautomaton"]
 
 
 def make(name: str, steps: int, sampled_start: bool = False) -> Task:
-    """The task called `name` over inputs of `steps` symbols. Raises `UserError`."""
+    """The task called `name` over inputs of `steps` symbols. Raises `UserError`.
+
+    Names: those of `semiautomaton`, "parity:<k>" (of `steps` bits), and "multiply" (numbers of `steps` digits).
+    """
+    kind, _, size = name.partition(":")
+    if kind in ("parity", "multiply") and sampled_start:
+        raise UserError(f'task "{name}" has no start state to sample; leave out --start.')
+    if kind == "parity":
+        if not (size.isascii() and size.isdigit()):
+            raise UserError(f'task "{name}": give the number of support bits, as in parity:10.')
+        return SparseParity(steps, int(size))
+    if name == "multiply":
+        return Multiplication(steps)
     return Simulation(semiautomaton(name), steps, sampled_start)
 
 

@@ -50,7 +50,7 @@ def _factor(name: str, whole: str) -> tuple[Callable[[], Group], int]:
     if match is None:
         raise UserError(
             f'no task is called "{whole}"; known are groups such as C3, D4, S3, A5, products such as C2xC3, '
-            "each with :gen for generators as symbols, and JSON files of automata."
+            "each with :gen for generators as symbols, JSON files of automata, parity:10, and multiply."
         )
     family, n = match[1], int(match[2])
     least = {"C": 2, "D": 3, "S": 2, "A": 3}[family]
