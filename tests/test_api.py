@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -56,6 +57,16 @@ def test_answers_of_the_slow_and_the_fast_system(run: internalize.Run) -> None:
     assert all(len(answer.answer) == 1 and answer.right == (answer.answer == ("1",)) for answer in answers.values())
 
 
+def test_answers_with_a_given_length_of_the_chain(run: internalize.Run) -> None:
+    for shown in range(6):
+        assert len(run.answer_with(shown, "1 0 1 1 0 0").chain) == shown
+    assert run.answer_with(0, "1 0 1 1 0 0", seed=1) == run.answer("1 0 1 1 0 0", seed=1)["fast"]
+    with pytest.raises(UserError, match="no model here was trained to write 6 chain units; trained were 0, 1, 2, 3, 4, 5"):
+        run.answer_with(6, "1 0 1 1 0 0")
+    with pytest.raises(UserError, match="seed 9 is not finished"):
+        run.answer("1 0 1 1 0 0", seed=9)
+
+
 def test_systems_that_no_stage_trained_are_missing(tmp_path: Path) -> None:
     names = {
         curriculum: set(internalize.fit(**{**TINY, "curriculum": curriculum}, out=tmp_path, quiet=True).answer("1 0 1 1 0 0"))
@@ -94,3 +105,27 @@ def test_a_damaged_checkpoint_or_result_is_told(tmp_path: Path) -> None:
     (run.seed_directory(0) / "result.json").write_text("{")
     with pytest.raises(UserError, match=r"a result.json is damaged"):
         run.table()
+
+
+def test_the_frontier_and_the_shortest_chain_within_a_loss(run: internalize.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    frontier = run.frontier()
+    assert frontier["shown"].to_list()[:6] == [5, 4, 3, 2, 1, 0]
+    validation = {5: 0.99, 4: 0.98, 3: 0.96, 2: 0.98, 1: 0.97, 0: 0.5}
+
+    def measured(self: internalize.Run, seed: int, part: str = "test", real: Any = internalize.Run.measured) -> list[dict]:
+        rows = real(self, seed, part)
+        return [row | {"accuracy": validation[row["shown"]]} for row in rows] if part == "validation" else rows
+
+    monkeypatch.setattr(internalize.Run, "measured", measured)
+    for loss, shown in ((0.0, 5), (0.005, 5), (0.011, 2), (0.021, 1), (0.6, 0)):
+        chosen = run.frontier(loss).filter("chosen")
+        assert chosen["shown"].to_list() == [shown] * len(run.seeds)
+
+
+def test_every_length_of_a_mixture_is_on_the_frontier_and_e2e_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    mixture = internalize.fit(**{**TINY, "curriculum": "mixture"}, out=tmp_path, quiet=True)
+    assert sorted(mixture.frontier(0.02)["shown"].to_list()) == [0, 1, 2, 3, 4, 5]
+    e2e = internalize.fit(**{**TINY, "curriculum": "e2e"}, out=tmp_path, quiet=True)
+    assert e2e.frontier()["shown"].to_list() == [0]
+    with pytest.raises(UserError, match="no stage was trained on the full chain"):
+        e2e.frontier(0.02)

@@ -54,6 +54,8 @@ class RunCommand(RunConfig):
     """how many seeds"""
     first_seed: int = 0
     """the first of them"""
+    max_loss: float | None = None
+    """name the shortest chain that loses at most this much accuracy against the full chain, chosen on validation inputs"""
     out: Path = Path("runs")
     """directory of all runs; this one gets a directory of its own there"""
     processes: int | None = None
@@ -69,7 +71,7 @@ class RunCommand(RunConfig):
             raise UserError("--seeds must be at least 1, and --first-seed at least 0.")
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         run = fit(self.config(), seeds=seeds, out=self.out, processes=_at_least_one(self.processes), device=self.device)
-        _print_run(run, self.json)
+        _print_run(run, self.json, self.max_loss)
 
     def config(self) -> RunConfig:
         """The run's configuration alone."""
@@ -104,6 +106,8 @@ class Show:
     """the run's directory"""
     json: bool = False
     """print one JSON object instead of tables"""
+    max_loss: float | None = None
+    """name the shortest chain that loses at most this much accuracy against the full chain, chosen on validation inputs"""
     rows: bool = False
     """print one JSON row for each seed, to be kept as a result"""
 
@@ -114,7 +118,7 @@ class Show:
             for row in run.rows():
                 print(json.dumps(row))
         else:
-            _print_run(run, self.json)
+            _print_run(run, self.json, self.max_loss)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -139,10 +143,14 @@ def _at_least_one(processes: int | None) -> int | None:
     return processes
 
 
-def _print_run(run: Run, as_json: bool) -> None:
+def _print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
+    if max_loss is not None and not 0 <= max_loss < 1:
+        raise UserError(f"--max-loss is {max_loss}; it must be at least 0 and below 1.")
+    frontier = run.frontier(max_loss)
     if as_json:
         outcome = {"directory": str(run.path), "config": run.config.to_json(), "splits": run.table().to_dicts()}
-        print(json.dumps({**outcome, "stages": run.stages().to_dicts(), "seeds": run.results}))
+        outcome |= {"stages": run.stages().to_dicts(), "frontier": frontier.to_dicts()}
+        print(json.dumps({**outcome, "seeds": run.results}))
         return
     console = Console(highlight=False)
     if run.results[0]["stages_reached"] > 1:
@@ -154,6 +162,12 @@ def _print_run(run: Run, as_json: bool) -> None:
         success = f"{row['success']} [{row['success_low']:.2f}, {row['success_high']:.2f}]"
         table.add_row(row["split"], f"{row['direct']:.3f}{spread}", success, f"{row['full_chain']:.3f}")
     console.print(table)
+    if max_loss is not None:
+        for row in frontier.filter("chosen").to_dicts():
+            console.print(
+                f"Seed {row['seed']}: within {max_loss:g} of the full chain with {row['shown']} chain tokens "
+                f"(test accuracy ID {row['id']:.3f}, OOD {row['ood']:.3f}; weights: stages/{row['stage']}.safetensors)."
+            )
     console.print(f"Success: accuracy above 95 %, with Wilson's 95 % interval over seeds. Page: {run.path / 'report.html'}")
 
 

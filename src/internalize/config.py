@@ -7,6 +7,7 @@ without repeating any, and a new field with a default renames no old run.
 import dataclasses
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -89,8 +90,8 @@ class RunConfig:
     steps: int = 15
     """input symbols T: the length of the sequence, or the digits of each number"""
     curriculum: str = "left"
-    """e2e, cot, left, right, inductive, inductive:stepwise or mixture; left:2 removes two states at a time, left:25% a
-    quarter of them"""
+    """e2e, cot, left, right, inductive, inductive:stepwise or mixture; left:2 removes two units at a time, left:25% a quarter
+    of them; mine.py:MyCurriculum is a class of your own"""
     inputs: str = "uniform"
     """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4,
     or a mixture such as uniform+dirichlet"""
@@ -112,6 +113,7 @@ class RunConfig:
         if self.train_size < 0:
             raise UserError(f"train_size is {self.train_size}; it must be at least 0.")
         object.__setattr__(self, "task", tasks.inline(self.task))
+        object.__setattr__(self, "curriculum", curricula.pin(self.curriculum))
         task, _ = self.make_task(), self.make_curriculum()
         for distribution in (*self.validation_splits(), *self.test_splits(), self.inputs):
             task.check(distribution)
@@ -146,8 +148,9 @@ class RunConfig:
 
     def name(self) -> str:
         """The name of the run's directory."""
-        spec = f"{self.task_name}-T{self.steps}-{self.curriculum}-{self.inputs}".replace(":", "_").replace("%", "pct")
-        return f"{spec}-{self.hash()}"
+        curriculum = self.curriculum.partition("@")[0].rpartition("/")[2]
+        spec = f"{self.task_name}-T{self.steps}-{curriculum}-{self.inputs}"
+        return re.sub(r"[^\w.+%()-]", "_", spec) + f"-{self.hash()}"
 
     def command(self, seeds: Sequence[int]) -> str:
         """The command line that trains this configuration on consecutive `seeds`."""

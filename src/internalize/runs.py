@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from internalize.checkpoint import load_model, write_whole
-from internalize.config import RunConfig
+from internalize.config import ID, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
 from internalize.evaluation import generate, wilson
@@ -84,6 +84,12 @@ class Run:
         """All rows of a seed's metrics.jsonl."""
         return read_metrics(self.seed_directory(seed))
 
+    def measured(self, seed: int, part: str = "test") -> list[dict[str, Any]]:
+        """The accuracies of a seed on one part, by stage; of a stage that was tried several times, those of the last time."""
+        rows = [row for row in self.metrics(seed) if row["kind"] == part]
+        last = {(row["moment"], row["stage"], row["mode"], row["split"]): row for row in rows}
+        return sorted(last.values(), key=lambda row: row["stage"])
+
     def accuracies(self, mode: str) -> dict[str, list[float]]:
         """The final accuracy of each seed on each split; `mode` is "stage" (as last trained), "direct" or "cot"."""
         results = self.results
@@ -120,7 +126,7 @@ class Run:
         """One row for each stage and split: units shown, accuracy at the switch, after adaptation, and with the full chain."""
         import polars
 
-        rows = [row | {"seed": seed} for seed in self.seeds for row in self.metrics(seed) if row["kind"] == "test"]
+        rows = [row | {"seed": seed} for seed in self.seeds for row in self.measured(seed)]
         frame = polars.DataFrame(rows, infer_schema_length=None)
         own, adapted = polars.col("mode") == "stage", polars.col("moment") == "adapted"
         accuracy = polars.col("accuracy")
@@ -137,13 +143,57 @@ class Run:
         rows = []
         for seed, result in zip(self.seeds, self.results, strict=True):
             curve: dict[int, dict[str, Any]] = {}
-            for row in self.metrics(seed):
-                if row.get("moment") == "adapted" and row["mode"] == "stage":
+            for row in self.measured(seed):
+                if row["moment"] == "adapted" and row["mode"] == "stage":
                     stage = curve.setdefault(row["stage"], {"shown": row["shown"], "step": row["step"], "accuracy": {}})
                     stage["accuracy"][row["split"]] = row["accuracy"]
             command = self.config.command([seed])
             rows.append({"command": command, "settings": self.config.changed(), **result, "curve": list(curve.values())})
         return rows
+
+    def frontier(self, max_loss: float | None = None) -> "polars.DataFrame":
+        """Accuracy against chain length: one row for each seed and length that it was trained to answer with.
+
+        `validation` is the least accuracy over the validation distributions, `id` and `ood` are test accuracies. With
+        `max_loss`, `chosen` marks each seed's shortest chain that loses no more than that against the full chain on any
+        validation distribution; the choice never sees the test inputs.
+
+        Raises:
+            UserError: with `max_loss`, when no stage was trained on the full chain.
+        """
+        import polars
+
+        ood = self.config.test_splits()[1]
+        rows = []
+        for seed in self.seeds:
+            points: dict[int, dict[str, dict[str, float]]] = {}
+            stage_of: dict[int, int] = {}
+            for part in ("validation", "test"):
+                for row in self.measured(seed, part):
+                    if row["moment"] == "adapted" and row["mode"].startswith("length"):
+                        points.setdefault(row["shown"], {}).setdefault(part, {})[row["split"]] = row["accuracy"]
+                        stage_of[row["shown"]] = row["stage"]
+            full = points.get(self.config.make_task().units)
+            if max_loss is not None and full is None:
+                raise UserError(f"{self.path}: no stage was trained on the full chain, so there is nothing to compare with.")
+            within = [
+                shown
+                for shown, point in points.items()
+                if full and all(point["validation"][d] >= full["validation"][d] - (max_loss or 0) for d in full["validation"])
+            ]
+            for shown, point in points.items():
+                rows.append(
+                    {
+                        "seed": seed,
+                        "stage": stage_of[shown],
+                        "shown": shown,
+                        "validation": min(point["validation"].values()),
+                        "id": point["test"][ID],
+                        "ood": point["test"][ood],
+                        **({} if max_loss is None else {"chosen": shown == min(within)}),
+                    }
+                )
+        return polars.DataFrame(rows)
 
     def report(self) -> Path:
         """Write report.html, one page that needs nothing else, and return its path."""
@@ -171,15 +221,39 @@ class Run:
 
     def answer(self, text: str, seed: int | None = None) -> dict[str, Answer]:
         """What the slow and the fast system write for one input, such as "1 0 2 ..."; of the first finished seed by default."""
-        traces = self.config.make_task().encode(text)
-        answers = {}
-        for name, (model, view) in self.systems(self.seeds[0] if seed is None else seed).items():
-            batch = render(traces, [view], self._vocabulary, position_ids=self.config.position_ids)
-            written = generate(model, batch)
-            right = bool(((written == batch.tokens) | ~batch.answer).all())
-            chain, answer = written[batch.target & ~batch.answer], written[batch.answer]
-            answers[name] = Answer(tuple(self._vocabulary.text(chain)), tuple(self._vocabulary.text(answer)), right)
-        return answers
+        systems = self.systems(self._seed(seed))
+        return {name: self._answer(text, model, view) for name, (model, view) in systems.items()}
+
+    def answer_with(self, shown: int, text: str, seed: int | None = None) -> Answer:
+        """What the model that was trained to write `shown` chain units writes for one input.
+
+        Raises:
+            UserError: when no model of this run was trained to write so many.
+        """
+        seed = self._seed(seed)
+        curriculum, units = self.config.make_curriculum(), self.config.make_task().units
+        stages = range(self.results[self.seeds.index(seed)]["stages_reached"])
+        known = {view.shown: (stage, view) for stage in stages for view in curriculum.judged(units, stage)}
+        if shown not in known:
+            lengths = ", ".join(map(str, sorted(known)))
+            raise UserError(f"{self.path}: no model here was trained to write {shown} chain units; trained were {lengths}.")
+        stage, view = known[shown]
+        return self._answer(text, load_model(self.seed_directory(seed) / "stages" / f"{stage}.safetensors"), view)
+
+    def _seed(self, seed: int | None) -> int:
+        """`seed`, or the first finished one. Raises `UserError` for a seed that is not finished."""
+        finished = self.seeds
+        if not finished or (seed is not None and seed not in finished):
+            which = "no seed is" if seed is None else f"seed {seed} is not"
+            raise UserError(f"{self.path}: {which} finished; finished are {', '.join(map(str, finished)) or 'none'}.")
+        return finished[0] if seed is None else seed
+
+    def _answer(self, text: str, model: Transformer, view: View) -> Answer:
+        batch = render(self.config.make_task().encode(text), [view], self._vocabulary, position_ids=self.config.position_ids)
+        written = generate(model, batch)
+        right = bool(((written == batch.tokens) | ~batch.answer).all())
+        chain, answer = written[batch.target & ~batch.answer], written[batch.answer]
+        return Answer(tuple(self._vocabulary.text(chain)), tuple(self._vocabulary.text(answer)), right)
 
 
 def load(path: str | Path) -> "Run":

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from internalize.curricula.mixture import Mixture
+from internalize.curricula.own import load, pin
 from internalize.curricula.removal import ChainOfThought, Curriculum, EndToEnd, Inductive, Left, Removed, Right, View
 from internalize.curricula.schedule import Schedule
 from internalize.errors import UserError
@@ -19,9 +20,13 @@ __all__ = [
     "Schedule",
     "View",
     "make",
+    "pin",
 ]
 
-FORMS = "e2e, cot, left, left:2, left:25%, right, right:2, right:25%, inductive, inductive:stepwise, mixture"
+FORMS = (
+    "e2e, cot, left, left:2, left:25%, right, right:2, right:25%, inductive, inductive:stepwise, mixture, "
+    "and mine.py:MyCurriculum for a class of your own"
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ def make(spec: str, options: RemovalConfig | None = None) -> Curriculum:
 
 
 def _base(spec: str) -> Curriculum:
+    if ".py:" in spec:
+        return load(spec)
     name, *arguments = spec.split(":")
     if name in ("left", "right") and len(arguments) <= 1:
         amount = (arguments or ["1"])[0]

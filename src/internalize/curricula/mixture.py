@@ -27,3 +27,6 @@ class Mixture(Curriculum):
         left = Left()
         lengths = left.stages(units)
         return tuple((1 / lengths, self.view(left.keep(units, step))) for step in range(lengths))
+
+    def judged(self, units: int, stage: int) -> tuple[View, ...]:
+        return tuple(view for _, view in self.mixture(units, stage))

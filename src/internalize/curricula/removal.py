@@ -77,6 +77,10 @@ class Curriculum:
         """The view that a stage is judged by."""
         return self.view(self.keep(units, stage))
 
+    def judged(self, units: int, stage: int) -> tuple[View, ...]:
+        """The views that a stage's model is to answer in: one for each point on the frontier of accuracy against length."""
+        return (self.target(units, stage),)
+
     def full(self, units: int) -> View:
         """The view with the whole chain (the slow system)."""
         return self.view(np.ones(units, bool))

@@ -39,11 +39,11 @@ def stage_curve(run: "Run", standalone: bool = False) -> str:
             lines.append(
                 [
                     (row["shown"], row["accuracy"])
-                    for row in run.metrics(seed)
-                    if row["kind"] == "test" and row["split"] == split and row["mode"] == "stage" and row["moment"] == "adapted"
+                    for row in run.measured(seed)
+                    if row["split"] == split and row["mode"].startswith("length") and row["moment"] == "adapted"
                 ]
             )
-    xs = list(dict.fromkeys(shown for line in curves[ID] for shown, _ in line))
+    xs = sorted({shown for line in curves[ID] for shown, _ in line}, reverse=True)
     series = []
     for split, color, label in ((ID, "a", "in distribution"), (ood, "b", "out of distribution")):
         if len(run.seeds) > 1:
@@ -73,7 +73,7 @@ def _about(run: "Run") -> dict[str, Any]:
         "shown": " to ".join(map(str, (shown[0], shown[-1])[: len(shown)])),
         "verdict": {split: _success(stage[split]) for split in (ID, ood)},
         "chance": config.make_task().chance,
-        "curve": stage_curve(run) if results[0]["stages_reached"] > 1 else None,
+        "curve": stage_curve(run) if len(run.frontier()["shown"].unique()) > 1 else None,
         "splits": [
             {
                 "split": split,

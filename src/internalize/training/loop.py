@@ -165,7 +165,9 @@ class SeedRun:
     def _end_stage(self, passed: bool) -> None:
         at, schedule = self.progress, self.config.schedule
         views = {"stage": self._target(), "cot": self.curriculum.full(self.task.units)}
-        self._evaluate("adapted", views)
+        lengths = {f"length {view.shown}": view for view in self.curriculum.judged(self.task.units, at.stage)}
+        self._evaluate("adapted", views | lengths)
+        self._record("validation", "adapted", lengths, self.validation)
         spent = at.step >= schedule.budget
         rollback = not passed and not spent and schedule.exhausted == "rollback"
         if rollback:
@@ -204,13 +206,17 @@ class SeedRun:
         """Test accuracy on every split, in each of the named modes."""
         samples = self.config.evaluation.samples if moment == "final" else self.config.evaluation.stage_samples
         test = {name: traces[:samples] for name, traces in self.test.items()}
-        measured = {view: self._measure(test, view) for view in dict.fromkeys(views.values())}
+        self._record("test", moment, views, test)
+
+    def _record(self, part: str, moment: str, views: dict[str, View], splits: dict[str, Traces]) -> None:
+        """Measure each view once, and write a row for each mode and split."""
+        measured = {view: self._measure(splits, view) for view in dict.fromkeys(views.values())}
         for mode, view in views.items():
             for split, accuracy in measured[view].items():
                 low, high = wilson(accuracy.correct, accuracy.n)
                 self._write(
                     {
-                        "kind": "test",
+                        "kind": part,
                         "moment": moment,
                         "stage": self.progress.stage,
                         "step": self.progress.step,
@@ -267,18 +273,33 @@ class SeedRun:
         """Go back to the last save, or to the very beginning; what metrics.jsonl holds beyond it is cut off."""
         path, metrics = self.directory / "last.safetensors", self.directory / "metrics.jsonl"
         if path.exists():
-            tensors, header = load_tensors(path)
-            of = {
-                part: {name.split("/", 1)[1]: value for name, value in tensors.items() if name.startswith(f"{part}/")}
-                for part in ("model", "optimizer")
-            }
+            try:
+                self._load(path)
+            except UserError as error:
+                raise UserError(f"{error} Delete {self.directory} to train this seed from the beginning.") from None
+        size = metrics.stat().st_size if metrics.exists() else 0
+        if size < self.progress.metrics_bytes:
+            raise UserError(
+                f"{metrics}: it has {size:,} bytes, fewer than the {self.progress.metrics_bytes:,} that were saved. "
+                f"Delete {self.directory} to train this seed from the beginning."
+            )
+        if metrics.exists():
+            with metrics.open("r+b") as file:
+                file.truncate(self.progress.metrics_bytes)
+
+    def _load(self, path: Path) -> None:
+        tensors, header = load_tensors(path)
+        of = {
+            part: {name.split("/", 1)[1]: value for name, value in tensors.items() if name.startswith(f"{part}/")}
+            for part in ("model", "optimizer")
+        }
+        try:
             self.model.load_state_dict(of["model"])
             restore_optimizer(self.model, self.optimizer, of["optimizer"])
             self.progress = Progress(**header["progress"])
             self.data.bit_generator.state = header["data"]
-        if metrics.exists():
-            with metrics.open("r+b") as file:
-                file.truncate(self.progress.metrics_bytes)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise UserError(f"{path}: it does not fit this run ({str(error).splitlines()[0]}).") from None
 
 
 def new_model(config: RunConfig, seed: int) -> Transformer:
