@@ -1,7 +1,10 @@
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, UserError
 from internalize.api import configure, seed_list
@@ -66,3 +69,59 @@ def test_seeds() -> None:
     for wrong in (0, -1, [], [1, 1], [-1]):
         with pytest.raises(UserError):
             seed_list(wrong)
+
+
+VALUES: Any = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 40)
+    | st.floats(allow_nan=True)
+    | st.text(max_size=4)
+    | st.lists(st.text(max_size=3))
+) | st.sampled_from(["C3", "S3", "left", "uniform", "parity:2", "multiply", "sticky:0.5", {"width": 8}, {"lr": "fast"}])
+PATHS = [(name,) for name in RunConfig().to_json()] + [
+    (group, field) for group, fields in RunConfig().to_json().items() if isinstance(fields, dict) for field in fields
+]
+
+
+@given(st.dictionaries(st.sampled_from(PATHS), VALUES, max_size=3), st.sampled_from([None, *PATHS]))
+def test_whatever_a_configuration_file_holds_is_a_configuration_or_one_sentence(
+    changes: dict[tuple[str, ...], Any], gone: tuple[str, ...] | None
+) -> None:
+    values = json.loads(json.dumps(RunConfig().to_json()))
+    for path, value in changes.items():
+        inner = values
+        for key in path[:-1]:
+            inner = inner[key] if isinstance(inner.get(key), dict) else {}
+        inner[path[-1]] = value
+    if gone and len(gone) == 1:
+        values.pop(gone[0])
+    try:
+        config = RunConfig.from_json(values)
+    except UserError as error:
+        assert "\n" not in str(error)
+    else:
+        assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"steps": "15"}, "steps is '15'; it must be of type int"),
+        ({"steps": 2.5}, r"steps is 2\.5; it must be of type int"),
+        ({"steps": True}, "steps is True; it must be a number"),
+        ({"task": 3}, "task is 3; it must be of type str"),
+        ({"optimizer": {"lr": "fast"}}, r"optimizer\.lr is 'fast'; it must be of type float"),
+        ({"optimizer": {"lr": float("nan")}}, r"optimizer\.lr is nan"),
+        ({"optimizer": {"clip": float("nan")}}, r"optimizer\.clip is nan"),
+        ({"model": {"positions": "sinus"}}, r"model\.positions is 'sinus'; it must be of type Literal"),
+        ({"schedule": {"exhausted": "weep"}}, r"schedule\.exhausted is 'weep'"),
+        ({"removal": {"removed": "blank"}}, r"removal\.removed is 'blank'"),
+        ({"position_ids": "own"}, "position_ids is 'own'"),
+        ({"validation": 3}, "validation is 3"),
+        ({"model": 3}, "model is 3"),
+    ],
+)
+def test_values_of_the_wrong_type(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        configure(RunConfig(), **wrong)

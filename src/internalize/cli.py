@@ -132,6 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except UserError as error:
         print(f"internalize: {error}", file=sys.stderr)
         sys.exit(2)
+    except MemoryError:
+        print("internalize: out of memory; make the model, the batch or the number of steps smaller.", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("internalize: interrupted; the same command goes on from what was saved.", file=sys.stderr)
         sys.exit(130)

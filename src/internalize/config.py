@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from internalize import curricula, tasks
+from internalize.checking import check_types
 from internalize.curricula import Curriculum, RemovalConfig, Schedule
 from internalize.errors import UserError
 from internalize.models import ModelConfig
@@ -46,16 +47,17 @@ class OptimizerConfig:
     """reset both moments (and warm up again) at the start of each stage"""
 
     def __post_init__(self) -> None:
-        if self.lr <= 0:
+        check_types(self, "optimizer.")
+        if not self.lr > 0:
             raise UserError(f"optimizer.lr is {self.lr}; it must be above 0.")
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"optimizer.{name} is {getattr(self, name)}; it must be at least 0 and below 1.")
-        if self.weight_decay < 0:
+        if not self.weight_decay >= 0:
             raise UserError(f"optimizer.weight_decay is {self.weight_decay}; it must be at least 0.")
         if self.warmup < 0:
             raise UserError(f"optimizer.warmup is {self.warmup}; it must be at least 0.")
-        if self.clip <= 0:
+        if not self.clip > 0:
             raise UserError(f"optimizer.clip is {self.clip}; it must be above 0.")
         if self.batch < 1:
             raise UserError(f"optimizer.batch is {self.batch}; it must be at least 1.")
@@ -75,6 +77,7 @@ class EvaluationConfig:
     """validation sequences drawn for each distribution that a stage must pass on"""
 
     def __post_init__(self) -> None:
+        check_types(self, "evaluation.")
         for name in ("samples", "stage_samples", "validation"):
             if getattr(self, name) < 1:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least 1.")
@@ -110,6 +113,7 @@ class RunConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.train_size < 0:
             raise UserError(f"train_size is {self.train_size}; it must be at least 0.")
         object.__setattr__(self, "task", tasks.inline(self.task))
@@ -168,6 +172,8 @@ class RunConfig:
     @staticmethod
     def from_json(values: dict[str, Any]) -> "RunConfig":
         """The inverse of `to_json`. Raises `UserError` for fields that this version does not know."""
+        if not isinstance(values, dict):
+            raise UserError("the configuration must be a JSON object.")
         values = dict(values)
         if values.pop("schema", None) != SCHEMA:
             raise UserError(f"the configuration is not of schema {SCHEMA}; it was written by another version of internalize.")

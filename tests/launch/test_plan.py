@@ -2,6 +2,7 @@ import pytest
 
 from internalize.config import RunConfig
 from internalize.launch import duration, make_plan
+from internalize.launch.plan import _count
 
 
 def test_the_plan_tells_sizes_before_the_start() -> None:
@@ -13,6 +14,8 @@ def test_the_plan_tells_sizes_before_the_start() -> None:
     assert plan.seconds > 0
     assert "14,348,907 possible inputs" in plan.text()
     assert "inputs repeat" in plan.text()
+    assert _count(2**20_000) == "3.9e6020"
+    assert _count(10**15) == "1.0e15"
     assert "times as many inputs" in make_plan(RunConfig(task="C3", steps=25), 1, 1).text()
 
 

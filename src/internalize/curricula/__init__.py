@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from internalize.checking import check_types
 from internalize.curricula.mixture import Mixture
 from internalize.curricula.own import load, pin
 from internalize.curricula.removal import ChainOfThought, Curriculum, EndToEnd, Inductive, Left, Removed, Right, View
@@ -43,7 +44,8 @@ class RemovalConfig:
     """share of rows that show one of the earlier stages, so that the chain is not forgotten (ours)"""
 
     def __post_init__(self) -> None:
-        if self.smoothing < 0:
+        check_types(self, "removal.")
+        if not self.smoothing >= 0:
             raise UserError(f"removal.smoothing is {self.smoothing}; it must be at least 0.")
         if not 0 <= self.replay < 1:
             raise UserError(f"removal.replay is {self.replay}; it must be at least 0 and below 1.")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from internalize.checking import check_types
 from internalize.errors import UserError
 
 
@@ -26,6 +27,7 @@ class Schedule:
     """adaptive: steps between looks at the validation accuracy; fixed: between progress reports"""
 
     def __post_init__(self) -> None:
+        check_types(self, "schedule.")
         for name in ("budget", "stage_budget", "check_every"):
             if getattr(self, name) < 1:
                 raise UserError(f"schedule.{name} is {getattr(self, name)}; it must be at least 1.")

@@ -1,5 +1,6 @@
 """What a run will cost, said before it starts."""
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -86,5 +87,5 @@ def duration(seconds: float) -> str:
 def _count(number: int) -> str:
     if number < 10**12:
         return f"{number:,}"
-    digits = str(number)
-    return f"{digits[0]}.{digits[1]}e{len(digits) - 1}"
+    exponent = int(math.log10(number))
+    return f"{number // 10 ** (exponent - 1) / 10:.1f}e{exponent}"

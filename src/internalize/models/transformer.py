@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from internalize.checking import check_types
 from internalize.errors import UserError
 
 
@@ -37,6 +38,7 @@ class ModelConfig:
     """pre-norm with LayerNorm, or no norm at all"""
 
     def __post_init__(self) -> None:
+        check_types(self, "model.")
         for name in ("layers", "width", "heads", "mlp"):
             if getattr(self, name) < 1:
                 raise UserError(f"model.{name} is {getattr(self, name)}; it must be at least 1.")

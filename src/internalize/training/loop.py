@@ -305,7 +305,10 @@ class SeedRun:
 def new_model(config: RunConfig, seed: int) -> Transformer:
     """The untrained model of a seed. Its longest row is BOS, a hint and a full trace."""
     task = config.make_task()
-    return Transformer(config.model, Vocabulary.of(task).size, task.longest + 2, torch_stream(seed, "weights"))
+    try:
+        return Transformer(config.model, Vocabulary.of(task).size, task.longest + 2, torch_stream(seed, "weights"))
+    except RuntimeError as error:  # torch's word for a lack of memory
+        raise UserError(f"the model cannot be made ({str(error).splitlines()[0]}); make it smaller.") from None
 
 
 def new_optimizer(model: Transformer, config: OptimizerConfig) -> torch.optim.AdamW:

@@ -1,0 +1,22 @@
+"""Checks that the settings of a configuration have the types that its dataclass declares."""
+
+import dataclasses
+from typing import Any, get_type_hints
+
+from typeguard import TypeCheckError, check_type
+
+from internalize.errors import UserError
+
+
+def check_types(config: Any, group: str = "") -> None:
+    """Raise `UserError` for the first field of the dataclass `config` whose value is not of its declared type."""
+    hints = get_type_hints(type(config))
+    for field in dataclasses.fields(config):
+        value, hint = getattr(config, field.name), hints[field.name]
+        try:
+            check_type(value, hint)
+        except TypeCheckError:
+            kind = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint).replace("typing.", "")
+            raise UserError(f"{group}{field.name} is {value!r}; it must be of type {kind}.") from None
+        if hint is not bool and isinstance(value, bool):
+            raise UserError(f"{group}{field.name} is {value!r}; it must be a number.")
