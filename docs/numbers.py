@@ -39,6 +39,8 @@ def demo_table() -> str:
         accuracy = row["accuracy"]["stage"]
         cells = name, str(row["curve"][-1]["shown"]), f"{accuracy['uniform']:.3f}", f"{accuracy[OOD]:.3f}", f"{row['steps']:,}"
         lines.append("| " + " | ".join(cells) + " |")
+    left = by_arm["left"]
+    lines += ["", f"({left['parameters']:,} parameters; one seed; commit {left['commit']}, {left['machine']['cores']} cores.)"]
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from internalize.runs import Run
 
 EXAMPLES = 3
+MAX_LOSS = 0.02
 
 
 def write_report(runs: "Sequence[Run]", path: Path) -> Path:
@@ -74,6 +75,8 @@ def _about(run: "Run") -> dict[str, Any]:
         "verdict": {split: _success(stage[split]) for split in (ID, ood)},
         "chance": config.make_task().chance,
         "curve": stage_curve(run) if len(run.frontier()["shown"].unique()) > 1 else None,
+        "shortest": _shortest(run),
+        "max_loss": MAX_LOSS,
         "splits": [
             {
                 "split": split,
@@ -86,6 +89,15 @@ def _about(run: "Run") -> dict[str, Any]:
         "settings": _settings(config),
         "command": config.command(run.seeds),
     }
+
+
+def _shortest(run: "Run") -> list[dict[str, Any]]:
+    """Each seed's shortest chain within `MAX_LOSS` of the full one; none where no stage was trained on the full chain."""
+    units = run.config.make_task().units
+    frontier = run.frontier()
+    if units not in frontier["shown"] or frontier["shown"].n_unique() == 1:
+        return []
+    return run.frontier(MAX_LOSS).filter("chosen").to_dicts()
 
 
 def _success(values: Sequence[float]) -> dict[str, Any]:
