@@ -19,7 +19,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_every_number_comes_from_a_committed_row() -> None:
-    checked = subprocess.run([sys.executable, ROOT / "docs" / "numbers.py", "--check"], capture_output=True, text=True)
+    checked = subprocess.run([sys.executable, ROOT / "docs" / "write_numbers.py", "--check"], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
 
 
@@ -35,19 +35,25 @@ def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return fit(**fields, **small, out=tmp_path, quiet=True)
 
     monkeypatch.setattr(internalize, "fit", quick)
-    (example,) = blocks("python")
+    example, _ = blocks("python")
     names: dict[str, object] = {}
     exec(example, names)
     assert names["run"].seeds == [0, 1, 2]
     assert (names["run"].path / "report.html").exists()
 
 
-def test_the_commands_are_commands() -> None:
+def test_the_commands_are_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the files that the README shows."""
+    monkeypatch.chdir(tmp_path)
+    (automaton,) = blocks("json")
+    Path("lamp.json").write_text(automaton)
+    Path("mine.py").write_text(blocks("python")[1])
     lines = [line.split("#")[0].strip() for block in blocks("bash") for line in block.splitlines()]
     runs = [shlex.split(line)[2:] for line in lines if line.startswith("internalize run")]
-    assert runs
-    for arguments in runs:
-        tyro.cli(RunCommand, args=arguments)
+    assert len(runs) == 2
+    lamp = [tyro.cli(RunCommand, args=arguments).config() for arguments in runs][1]
+    assert [lamp.make_curriculum().target(4, stage).shown for stage in range(3)] == [4, 2, 0]
+    assert lamp.make_task().encode("press wait " * 6).row(0).answer == (2,)
     targets = {line.split()[1] for line in lines if line.startswith("make ")}
     makefile = (ROOT / "Makefile").read_text()
     assert targets == {"demo", "test"}

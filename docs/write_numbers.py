@@ -1,4 +1,4 @@
-"""Writes the numbers and pictures of README.md from the committed rows in results/: `python docs/numbers.py`.
+"""Writes the numbers and pictures of README.md from the committed rows in results/: `python docs/write_numbers.py`.
 
 With `--check` it only says whether anything would change (exit code 1). Text between `<!-- numbers: NAME -->` and
 `<!-- end -->` is written by the function NAME below.
@@ -97,7 +97,7 @@ def main() -> None:
     }
     stale = [path for path, text in contents.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
-        sys.exit(f"out of date: {', '.join(path.name for path in stale)}; run python docs/numbers.py" if stale else 0)
+        sys.exit(f"out of date: {', '.join(path.name for path in stale)}; run python docs/write_numbers.py" if stale else 0)
     for path in stale:
         path.write_text(contents[path])
 
