@@ -108,13 +108,13 @@ def test_moments_are_reset_at_each_stage_only_if_asked(
     for reset in (True, False):
         counts = []
 
-        def watch(self: SeedRun, rows: Any, counts: list[float] = counts, step: Any = SeedRun._step) -> Any:
+        def watch(self: SeedRun, rows: Any, counts: list[float] = counts, step: Any = SeedRun.step) -> Any:
             loss = step(self, rows)
             counts.append(float(next(iter(self.optimizer.state.values()))["step"]))
             return loss
 
         with monkeypatch.context() as patch:
-            patch.setattr(SeedRun, "_step", watch)
+            patch.setattr(SeedRun, "step", watch)
             config = replace(TINY, curriculum=curriculum, optimizer=replace(TINY.optimizer, reset=reset))
             train(config, tmp_path / str(reset))
         steps[reset] = counts
@@ -253,11 +253,11 @@ def test_a_finite_training_set_is_distinct_and_all_that_is_trained_on(tmp_path: 
     assert (chosen[0] != chosen[2]).any()
     trained_on = set()
 
-    def watch(self: SeedRun, rows: Any, step: Any = SeedRun._step) -> Any:
+    def watch(self: SeedRun, rows: Any, step: Any = SeedRun.step) -> Any:
         trained_on.update(tuple(row) for row in rows.tokens[:, 1:9].tolist())
         return step(self, rows)
 
-    monkeypatch.setattr(SeedRun, "_step", watch)
+    monkeypatch.setattr(SeedRun, "step", watch)
     train(config, tmp_path)
     vocabulary = Vocabulary.of(config.make_task())
     assert trained_on == {tuple(row) for row in vocabulary.task(chosen[0][:, :8]).tolist()}

@@ -3,15 +3,15 @@
 import math
 import time
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 import torch
 
 from internalize.config import RunConfig
-from internalize.rendering import Vocabulary, render
-from internalize.seeding import numpy_stream
-from internalize.training import batch_loss, new_model
+from internalize.training import SeedRun
 
-_TIMED_STEPS = 3
+_TIMED_STEPS = 5
 
 
 @dataclass(frozen=True)
@@ -37,41 +37,51 @@ class Plan:
         return (
             f"{self.parameters:,} parameters, rows of up to {self.longest} tokens, {self.stages} stage(s)\n"
             f"{_count(self.inputs)} possible inputs, at most {_count(self.examples)} examples a seed ({unseen}); "
-            f"at most {duration(self.seconds)} on this machine"
+            f"about {duration(self.seconds)} on this machine if the whole budget is needed"
         )
 
 
 def make_plan(config: RunConfig, seeds: int, processes: int) -> Plan:
-    """Time a few steps of the first and of the last stage on one thread, and multiply by the budget."""
-    task, curriculum = config.make_task(), config.make_curriculum()
-    vocabulary, stages = Vocabulary.of(task), curriculum.stages(task.units)
-    traces = task.sample(config.inputs, config.optimizer.batch, numpy_stream(0, "plan"), "train")
-    model = new_model(config, 0)
+    """Time a few steps and evaluations of the first and of the last stage, on one thread, and multiply by the budget."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        step_seconds = []
-        for stage in (0, stages - 1):
-            views = [view for _, view in curriculum.mixture(task.units, stage)]
-            rows = render(traces, [max(views, key=lambda view: view.shown)], vocabulary, position_ids=config.position_ids)
-            batch_loss(model, rows)  # warm-up
-            started = time.perf_counter()
-            for _ in range(_TIMED_STEPS):
-                batch_loss(model, rows).backward()  # type: ignore[no-untyped-call]
-            step_seconds.append((time.perf_counter() - started) / _TIMED_STEPS)
+        run = SeedRun(config, 0, Path(), lambda _: None)
+        costs = [_stage_costs(run, stage) for stage in (0, run.stages - 1)]
     finally:
         torch.set_num_threads(threads)
-    rounds = -(-seeds // processes)
-    budget = config.schedule.budget
+    step, check, test = (sum(cost) / 2 for cost in zip(*costs, strict=True))
+    budget, evaluation = config.schedule.budget, config.evaluation
+    tests = 3 * run.stages + 3 * evaluation.samples / evaluation.stage_samples
+    checks = budget / config.schedule.check_every if config.schedule.kind == "adaptive" else 0
     return Plan(
-        parameters=model.parameter_count,
-        longest=task.longest + 1 + curriculum.hint,
-        stages=stages,
-        inputs=task.inputs,
+        parameters=run.model.parameter_count,
+        longest=run.task.longest + 1 + run.curriculum.hint,
+        stages=run.stages,
+        inputs=run.task.inputs,
         examples=budget * config.optimizer.batch,
         distinct=config.train_size,
-        seconds=rounds * budget * sum(step_seconds) / 2,
+        seconds=-(-seeds // processes) * (budget * step + checks * check + tests * test),
     )
+
+
+def _stage_costs(run: SeedRun, stage: int) -> tuple[float, float, float]:
+    """Seconds of an optimizer step, of a look at the validation accuracy, and of an evaluation on all test splits."""
+    run.progress.stage = stage
+    batch = run.config.optimizer.batch
+    rows = run.draw((1 + _TIMED_STEPS) * batch)
+    run.step(rows[:batch])  # warm-up
+    samples = run.config.evaluation.stage_samples
+    moments = [time.perf_counter()]
+    for start in range(batch, len(rows), batch):
+        run.step(rows[start : start + batch])
+    moments.append(time.perf_counter())
+    run.measure(run.validation, run.target())
+    moments.append(time.perf_counter())
+    run.measure({name: traces[:samples] for name, traces in run.test.items()}, run.target())
+    moments.append(time.perf_counter())
+    steps, check, test = (after - before for before, after in pairwise(moments))
+    return steps / _TIMED_STEPS, check, test
 
 
 def duration(seconds: float) -> str:

@@ -101,15 +101,15 @@ class SeedRun:
         """Train until the next check, and say how the stage stands."""
         at, schedule = self.progress, self.config.schedule
         if at.stage_step == 0:
-            self._evaluate("switch", {"stage": self._target()})
+            self._evaluate("switch", {"stage": self.target()})
         limit = schedule.limit(at.stage, self.stages, at.step - at.stage_step)
         steps = min(schedule.check_every, limit - at.stage_step)
         loss = self._train(steps) if steps > 0 else None
         accuracies = {}
         if schedule.kind == "adaptive":
-            measured = self._measure(self.validation, self._target())
+            measured = self.measure(self.validation, self.target())
             accuracies = {name: accuracy.value for name, accuracy in measured.items()}
-        row = {"stage": at.stage, "shown": self._target().shown, "step": at.step, "loss": loss, "validation": accuracies}
+        row = {"stage": at.stage, "shown": self.target().shown, "step": at.step, "loss": loss, "validation": accuracies}
         self._write({"kind": "check", **row})
         if schedule.kind == "fixed":
             return "passed" if at.stage_step >= limit else "continue"
@@ -118,11 +118,11 @@ class SeedRun:
     def _train(self, steps: int) -> float:
         """`steps` optimizer steps on fresh inputs. Returns the mean loss. Raises `UserError` when it is not finite."""
         batch = self.config.optimizer.batch
-        rows = self._draw(steps * batch)
+        rows = self.draw(steps * batch)
         total = torch.zeros((), device=self.device)
         self.model.train()
         for start in range(0, steps * batch, batch):
-            total += self._step(rows[start : start + batch])
+            total += self.step(rows[start : start + batch])
         self.model.eval()
         loss = float(total) / steps
         if not np.isfinite(loss):
@@ -132,7 +132,7 @@ class SeedRun:
             )
         return loss
 
-    def _draw(self, count: int) -> Batch:
+    def draw(self, count: int) -> Batch:
         """Training rows, fresh or from the finite set, each shown as one of the stage's views."""
         if self.training_set is None:
             traces = self.task.sample(self.config.inputs, count, self.data, "train")
@@ -142,7 +142,8 @@ class SeedRun:
         which = self.data.choice(len(views), size=count, p=shares) if len(views) > 1 else None
         return render(traces, views, self.vocabulary, which, self.config.position_ids)
 
-    def _step(self, rows: Batch) -> Tensor:
+    def step(self, rows: Batch) -> Tensor:
+        """One optimizer step. Returns the loss before it."""
         optimizer = self.config.optimizer
         rate = optimizer.lr * min(1.0, (self.progress.warmed + 1) / max(1, optimizer.warmup))
         for group in self.optimizer.param_groups:
@@ -159,12 +160,13 @@ class SeedRun:
 
     # -- stages -------------------------------------------------------------------------------------------------------
 
-    def _target(self) -> View:
+    def target(self) -> View:
+        """The view that the present stage is judged by."""
         return self.curriculum.target(self.task.units, self.progress.stage)
 
     def _end_stage(self, passed: bool) -> None:
         at, schedule = self.progress, self.config.schedule
-        views = {"stage": self._target(), "cot": self.curriculum.full(self.task.units)}
+        views = {"stage": self.target(), "cot": self.curriculum.full(self.task.units)}
         lengths = {f"length {view.shown}": view for view in self.curriculum.judged(self.task.units, at.stage)}
         self._evaluate("adapted", views | lengths)
         self._record("validation", "adapted", lengths, self.validation)
@@ -196,7 +198,8 @@ class SeedRun:
             self.model.load_state_dict(load_model(self._stage_file(at.stage - back)).state_dict())
             at.stage -= back - 1
 
-    def _measure(self, splits: Mapping[str, Traces], view: View) -> dict[str, Accuracy]:
+    def measure(self, splits: Mapping[str, Traces], view: View) -> dict[str, Accuracy]:
+        """The present model's accuracy on each split when it writes what `view` shows."""
         return measure(self.model, self.vocabulary, splits, view, self.config.position_ids)
 
     def _stage_file(self, stage: int) -> Path:
@@ -210,7 +213,7 @@ class SeedRun:
 
     def _record(self, part: str, moment: str, views: dict[str, View], splits: dict[str, Traces]) -> None:
         """Measure each view once, and write a row for each mode and split."""
-        measured = {view: self._measure(splits, view) for view in dict.fromkeys(views.values())}
+        measured = {view: self.measure(splits, view) for view in dict.fromkeys(views.values())}
         for mode, view in views.items():
             for split, accuracy in measured[view].items():
                 low, high = wilson(accuracy.correct, accuracy.n)
