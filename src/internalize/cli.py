@@ -127,7 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands |= Annotated[Resume, tyro.conf.subcommand("resume")]
     commands |= Annotated[Show, tyro.conf.subcommand("show")]
     try:
-        command: Any = tyro.cli(commands, prog="internalize", args=arguments, description=__doc__)
+        command: Any = tyro.cli(
+            commands,
+            prog="internalize",
+            args=arguments,
+            description="Make a transformer absorb its chain of thought, and measure what it loses.",
+        )
         command()
     except UserError as error:
         print(f"internalize: {error}", file=sys.stderr)
