@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 
 import internalize
-from internalize import UserError
+from internalize import RunConfig, UserError
+from internalize.api import configure
 from tiny import TINY
 
 
@@ -129,3 +131,14 @@ def test_every_length_of_a_mixture_is_on_the_frontier_and_e2e_has_nothing_to_com
     assert e2e.frontier()["shown"].to_list() == [0]
     with pytest.raises(UserError, match="no stage was trained on the full chain"):
         e2e.frontier(0.02)
+
+
+def test_a_seed_that_fails_takes_nothing_from_the_others(tmp_path: Path) -> None:
+    config = configure(RunConfig(), **TINY)
+    busy = tmp_path / config.name() / "seed-0"
+    busy.mkdir(parents=True)
+    with FileLock(busy / ".lock"), pytest.raises(UserError, match="another process is training this seed"):
+        internalize.fit(config, seeds=2, out=tmp_path, quiet=True)
+    run = internalize.load(tmp_path / config.name())
+    assert (run.seeds, run.unfinished) == ([1], [0])
+    assert (run.path / "report.html").exists()

@@ -74,9 +74,12 @@ def train(
     with display(console) as show:
         for job in jobs:
             show.add(job)
-        run_jobs(jobs, show, processes, device=device)
-    for run in runs:
-        run.report()
+        try:
+            run_jobs(jobs, show, processes, device=device)
+        finally:  # when some seeds fail, the page still shows the others
+            for run in runs:
+                if run.seeds:
+                    run.report()
 
 
 def check_device(device: str) -> None:
