@@ -12,12 +12,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from internalize.evaluation import wilson
+from internalize.evaluation import success_rate
 from internalize.report.charts import Series, accuracy_chart
 
 ROOT = Path(__file__).resolve().parents[1]
 OOD = "biased:1:0.8"
-SUCCESS = 0.95
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -70,9 +69,8 @@ def coverage_table() -> str:
         cells = [f"{curriculum}, {inputs}"]
         for split in splits:
             values = [row["accuracy"]["direct"][split] for row in members]
-            wins = sum(value > SUCCESS for value in values)
-            low, high = wilson(wins, len(values))
-            cells.append(f"{mean(values):.3f}<br>{wins}/{len(values)} [{low:.2f}, {high:.2f}]")
+            success = success_rate(values)
+            cells.append(f"{mean(values):.3f}<br>{success.wins}/{success.seeds} [{success.low:.2f}, {success.high:.2f}]")
         cells.append(f"{mean(row['steps'] for row in members):,.0f}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -16,11 +16,11 @@ from internalize.checkpoint import load_model, write_whole
 from internalize.config import ID, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
-from internalize.evaluation import generate, wilson
+from internalize.evaluation import generate, success_rate
 from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
 from internalize.report import write_report
-from internalize.training import SUCCESS, read_metrics
+from internalize.training import read_metrics, stage_file
 
 if TYPE_CHECKING:
     import polars
@@ -104,8 +104,7 @@ class Run:
 
         rows = []
         for split, direct in self.accuracies("direct").items():
-            wins = sum(value > SUCCESS for value in direct)
-            low, high = wilson(wins, len(direct))
+            success = success_rate(direct)
             chain = self.accuracies("cot")[split]
             rows.append(
                 {
@@ -113,9 +112,9 @@ class Run:
                     "direct": _mean(direct),
                     "direct_min": min(direct),
                     "direct_max": max(direct),
-                    "success": f"{wins}/{len(direct)}",
-                    "success_low": low,
-                    "success_high": high,
+                    "success": f"{success.wins}/{success.seeds}",
+                    "success_low": success.low,
+                    "success_high": success.high,
                     "full_chain": _mean(chain),
                     "distinct": self.results[0]["distinct"][split],
                 }
@@ -216,7 +215,7 @@ class Run:
         systems = {}
         for name, stage, view in (("slow", 0, curriculum.full(units)), ("fast", last, curriculum.direct(units))):
             if view in [shown for _, shown in curriculum.mixture(units, stage)]:
-                systems[name] = load_model(self.seed_directory(seed) / "stages" / f"{stage}.safetensors"), view
+                systems[name] = load_model(stage_file(self.seed_directory(seed), stage)), view
         return systems
 
     def answer(self, text: str, seed: int | None = None) -> dict[str, Answer]:
@@ -238,7 +237,7 @@ class Run:
             lengths = ", ".join(map(str, sorted(known)))
             raise UserError(f"{self.path}: no model here was trained to write {shown} chain units; trained were {lengths}.")
         stage, view = known[shown]
-        return self._answer(text, load_model(self.seed_directory(seed) / "stages" / f"{stage}.safetensors"), view)
+        return self._answer(text, load_model(stage_file(self.seed_directory(seed), stage)), view)
 
     def _seed(self, seed: int | None) -> int:
         """`seed`, or the first finished one. Raises `UserError` for a seed that is not finished."""

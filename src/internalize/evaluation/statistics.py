@@ -1,7 +1,26 @@
 """Intervals."""
 
+from collections.abc import Sequence
 from math import sqrt
 from statistics import NormalDist
+from typing import NamedTuple
+
+SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
+
+
+class SuccessRate(NamedTuple):
+    """How many seeds succeed, with Wilson's 95 % interval for the share."""
+
+    wins: int
+    seeds: int
+    low: float
+    high: float
+
+
+def success_rate(accuracies: Sequence[float]) -> SuccessRate:
+    """The success rate over seeds, given the accuracy of each."""
+    wins = sum(accuracy > SUCCESS for accuracy in accuracies)
+    return SuccessRate(wins, len(accuracies), *wilson(wins, len(accuracies)))
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -9,10 +9,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig, flat
-from internalize.evaluation import wilson
+from internalize.evaluation import success_rate
 from internalize.report.charts import STYLE, Series, accuracy_chart
 from internalize.seeding import numpy_stream
-from internalize.training import SUCCESS
 
 if TYPE_CHECKING:
     from internalize.runs import Run
@@ -101,9 +100,7 @@ def _shortest(run: "Run") -> list[dict[str, Any]]:
 
 
 def _success(values: Sequence[float]) -> dict[str, Any]:
-    wins = sum(value > SUCCESS for value in values)
-    low, high = wilson(wins, len(values))
-    return {"mean": sum(values) / len(values), "wins": wins, "seeds": len(values), "low": low, "high": high}
+    return {"mean": sum(values) / len(values), **success_rate(values)._asdict()}
 
 
 def _spread(values: Sequence[float]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Tasks: what is computed. `make(name, steps)` gives the task of that name; `Trace` and `Traces` are its examples."""
 
+from functools import lru_cache
 from pathlib import Path
 
 from internalize.errors import UserError
@@ -31,6 +32,7 @@ def make(name: str, steps: int, sampled_start: bool = False) -> Task:
     return Simulation(semiautomaton(name), steps, sampled_start)
 
 
+@lru_cache(maxsize=16)  # a configuration makes its task many times
 def semiautomaton(name: str) -> Semiautomaton:
     """The semiautomaton of a group ("C3", "S3:gen", "C2xC3"; see groups.py) or of JSON text (see automaton_file.py)."""
     if name.startswith("{"):

@@ -35,7 +35,7 @@ from internalize.checkpoint import (
 from internalize.config import OptimizerConfig, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
-from internalize.evaluation import Accuracy, measure, wilson
+from internalize.evaluation import SUCCESS, Accuracy, measure, wilson
 from internalize.models import Transformer
 from internalize.provenance import provenance
 from internalize.rendering import Batch, Vocabulary, render
@@ -44,7 +44,6 @@ from internalize.tasks import Traces
 from internalize.training.data import held_out, training_set
 
 SAVE_SECONDS = 20.0
-SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
 
 Notify = Callable[[Mapping[str, Any]], None]
 
@@ -175,7 +174,7 @@ class SeedRun:
         if rollback:
             self._roll_back()
         else:
-            save_model(self._stage_file(at.stage), self.model, stage=at.stage)
+            save_model(stage_file(self.directory, at.stage), self.model, stage=at.stage)
             last = at.stage == self.stages - 1
             if last or spent or (not passed and schedule.exhausted == "stop"):
                 self._evaluate("final", views | {"direct": self.curriculum.direct(self.task.units)})
@@ -195,15 +194,12 @@ class SeedRun:
         back = min(at.failures, at.stage)
         self._write({"kind": "rollback", "stage": at.stage, "to": at.stage - back, "step": at.step})
         if back:
-            self.model.load_state_dict(load_model(self._stage_file(at.stage - back)).state_dict())
+            self.model.load_state_dict(load_model(stage_file(self.directory, at.stage - back)).state_dict())
             at.stage -= back - 1
 
     def measure(self, splits: Mapping[str, Traces], view: View) -> dict[str, Accuracy]:
         """The present model's accuracy on each split when it writes what `view` shows."""
         return measure(self.model, self.vocabulary, splits, view, self.config.position_ids)
-
-    def _stage_file(self, stage: int) -> Path:
-        return self.directory / "stages" / f"{stage}.safetensors"
 
     def _evaluate(self, moment: str, views: dict[str, View]) -> None:
         """Test accuracy on every split, in each of the named modes."""
@@ -303,6 +299,11 @@ class SeedRun:
             self.data.bit_generator.state = header["data"]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise UserError(f"{path}: it does not fit this run ({str(error).splitlines()[0]}).") from None
+
+
+def stage_file(directory: Path, stage: int) -> Path:
+    """Where a seed's directory holds the weights from the end of a stage."""
+    return directory / "stages" / f"{stage}.safetensors"
 
 
 def new_model(config: RunConfig, seed: int) -> Transformer:
