@@ -92,6 +92,16 @@ def test_the_command_repeats_the_run(config: RunConfig) -> None:
         ("run --train-size -1", "train_size is -1"),
         ("resume nowhere", "nowhere: this is not a run's directory"),
         ("show nowhere", "nowhere: this is not a run's directory"),
+        ("construct S3 --via crt", "S3 is not a counter C_n"),
+        ("construct C64 --steps 500 --via count", "Take at most 130 steps"),
+        ("construct C3 --steps 0", "steps is 0"),
+        ("construct parity:3", 'task "parity:3" is not a semiautomaton'),
+        ("construct C3 --inputs 0", "--inputs is 0"),
+        ("parity --support 31", "support is 31; it must be between 1 and the 30 bits"),
+        ("parity --seeds 0", "--seeds must be at least 1"),
+        ("tree-parity --support 6", "a tree needs a power of two"),
+        ("mlp-parity --noise 0.7", "noise is 0.7"),
+        ("mlp-parity --first-seed -1", "--first-seed at least 0"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(
@@ -106,6 +116,17 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert message in error
     assert "Traceback" not in error
     assert not list(tmp_path.glob("**/*.json"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["parity --support 2.5", "construct C3 --via magic", "mlp-parity --arms best"],
+)
+def test_a_value_of_the_wrong_kind_exits_with_2(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(arguments.split())
+    assert exit_.value.code == 2
+    assert arguments.split()[-1] in capsys.readouterr().err
 
 
 def test_an_unknown_flag_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ print(run.table())
 run.report()
 """
 
-from internalize.api import fit
+from internalize.api import construct, fit
 from internalize.config import EvaluationConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Curriculum, Schedule, View
 from internalize.errors import UserError
@@ -29,6 +29,7 @@ __all__ = [
     "Transformer",
     "UserError",
     "View",
+    "construct",
     "fit",
     "load",
 ]

@@ -1,18 +1,23 @@
-"""Training from Python: `fit` trains every seed of one configuration, `train` those of several, side by side."""
+"""From Python: `fit` trains every seed of one configuration, `train` those of several, `construct` writes weights down."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 
-from internalize.config import RunConfig
+from internalize.config import RunConfig, file_name
 from internalize.errors import UserError
 from internalize.launch import Job, cores, display, make_plan, run_jobs
 from internalize.runs import Run
-from internalize.training import check_data
+from internalize.tasks import Simulation
+from internalize.theory import construct as exact
+from internalize.theory import verify
+from internalize.theory.constructions import Via
+from internalize.training import SeedRun, check_data
 
 
 def fit(
@@ -80,6 +85,61 @@ def train(
             for run in runs:
                 if run.seeds:
                     run.report()
+
+
+def construct(
+    task: str,
+    *,
+    steps: int = 25,
+    via: Via = "scan",
+    inputs: int = 1_000_000,
+    out: str | Path = "runs",
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:
+    """Write down an exact transformer (`theory/constructions.py`), verify it, and return it as a run of one seed.
+
+    Args:
+        task: a counter such as "C12"; for `via="scan"` any group or the JSON file of an automaton.
+        steps: input symbols T.
+        via: the construction.
+        inputs: inputs to verify where there are more than 2^20 in all.
+        out: the directory of all runs; this one gets a directory of its own there.
+        progress: told (inputs verified, inputs in all).
+
+    Raises:
+        UserError: when the construction is not for this automaton, or when it is not exact in float32. Nothing is written then.
+    """
+    config = RunConfig(task=task, steps=steps, curriculum="e2e")
+    problem = config.make_task()
+    if not isinstance(problem, Simulation):
+        raise UserError(f'task "{task}" is not a semiautomaton; a construction simulates one, such as C12 or S3.')
+    made = exact(problem, via)
+    checked = verify(made.model, problem, inputs, progress=progress)
+    if checked.errors:
+        wrong = " ".join(checked.counterexample or ())
+        raise UserError(
+            f"{problem.name} over {steps} steps via {via} is not exact in float32: {checked.errors:,} of {checked.positions:,} "
+            f"positions are wrong, the first after {wrong}. Take fewer steps; nothing was written."
+        )
+    config = dataclasses.replace(config, model=made.model.config)
+    check_data(config)
+    run = Run(Path(out) / file_name(f"{problem.name}-T{steps}-{via}"), config)
+    run.create()
+    shape = {"layers": config.model.layers, "width": config.model.width, "mlp": config.model.mlp}
+    origin = {
+        "command": shlex.join(["internalize", "construct", task, "--steps", str(steps), "--via", via, "--inputs", str(inputs)]),
+        "construction": {
+            "via": via,
+            **shape,
+            "parameters": made.model.parameter_count,
+            "bound_layers": made.bound_layers,
+            "bound_mlp": made.bound_mlp,
+        },
+        "verification": dataclasses.asdict(checked),
+    }
+    SeedRun(config, 0, run.seed_directory(0), lambda _: None).adopt(made.model, **origin)
+    run.report()
+    return run
 
 
 def check_device(device: str) -> None:

@@ -153,8 +153,7 @@ class RunConfig:
     def name(self) -> str:
         """The name of the run's directory."""
         curriculum = self.curriculum.partition("@")[0].rpartition("/")[2]
-        spec = f"{self.task_name}-T{self.steps}-{curriculum}-{self.inputs}"
-        return re.sub(r"[^\w.+%()-]", "_", spec) + f"-{self.hash()}"
+        return file_name(f"{self.task_name}-T{self.steps}-{curriculum}-{self.inputs}") + f"-{self.hash()}"
 
     def command(self, seeds: Sequence[int]) -> str:
         """The command line that trains this configuration on consecutive `seeds`."""
@@ -193,6 +192,11 @@ GROUPS = {
     "evaluation": EvaluationConfig,
 }
 ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run trains on (paper)
+
+
+def file_name(text: str) -> str:
+    """`text` with an underscore for all that does not belong into the name of a file."""
+    return re.sub(r"[^\w.+%()-]", "_", text)
 
 
 def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -146,8 +146,9 @@ class Run:
                 if row["moment"] == "adapted" and row["mode"] == "stage":
                     stage = curve.setdefault(row["stage"], {"shown": row["shown"], "step": row["step"], "accuracy": {}})
                     stage["accuracy"][row["split"]] = row["accuracy"]
-            command = self.config.command([seed])
-            rows.append({"command": command, "settings": self.config.changed(), **result, "curve": list(curve.values())})
+            rows.append(
+                {"command": self.command([seed]), "settings": self.config.changed(), **result, "curve": list(curve.values())}
+            )
         return rows
 
     def frontier(self, max_loss: float | None = None) -> "polars.DataFrame":
@@ -197,6 +198,11 @@ class Run:
     def report(self) -> Path:
         """Write report.html, one page that needs nothing else, and return its path."""
         return write_report([self], self.path / "report.html")
+
+    def command(self, seeds: Sequence[int] | None = None) -> str:
+        """The command line that makes this run, for some seeds or all finished ones."""
+        made = self.results[0].get("command")  # a constructed transformer's own
+        return str(made) if made else self.config.command(self.seeds if seeds is None else seeds)
 
     # -- asking the trained model ----------------------------------------------------------------------------------------
 

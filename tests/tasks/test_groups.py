@@ -84,7 +84,7 @@ def test_generators_as_symbols() -> None:
     "name",
     [
         *("", "C", "c3", "C3 ", "C-3", "x", "C2x", "xC2", "Q8", "C2xQ8", "C2*C3", "S3:", "S3:all", "S3:gen:gen", ":gen"),
-        *("C0", "C1", "C1001", "S1", "S7", "S99", "A2", "A7", "D2", "D501", "S5xS5"),
+        *("C0", "C1", "C100001", "S1", "S7", "S99", "A2", "A7", "D2", "D501", "S5xS5"),
     ],
 )
 def test_unknown_names(name: str) -> None:

@@ -8,27 +8,32 @@ WIDTH, HEIGHT = 720, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 150, 18, 52
 
 STYLE = """
-.chart { font: 13px system-ui, sans-serif; --ink: #1d2430; --faint: #d5d9e0; --a: #1f6feb; --b: #c2410c; --c: #5b6472; }
+.chart { font: 13px system-ui, sans-serif; --ink: #1d2430; --faint: #d5d9e0; --a: #1f6feb; --b: #c2410c; --c: #5b6472;
+  --d: #15803d; }
 @media (prefers-color-scheme: dark) {
-  .chart { --ink: #e6e9ef; --faint: #3a414d; --a: #6cb0ff; --b: #ff9d66; --c: #a3adbb; }
+  .chart { --ink: #e6e9ef; --faint: #3a414d; --a: #6cb0ff; --b: #ff9d66; --c: #a3adbb; --d: #6ee7a0; }
 }
 .chart text { fill: var(--ink); } .chart .grid { stroke: var(--faint); } .chart path { fill: none; stroke-width: 2.5; }
 .chart .thin { stroke-width: 1; opacity: .35; } .chart .dash { stroke-dasharray: 5 4; }
 .chart .a { stroke: var(--a); } .chart .b { stroke: var(--b); } .chart .c { stroke: var(--c); }
 .chart circle.a { fill: var(--a); } .chart circle.b { fill: var(--b); } .chart text.a { fill: var(--a); stroke: none; }
 .chart text.b { fill: var(--b); stroke: none; } .chart text.c { fill: var(--c); stroke: none; }
+.chart .d { stroke: var(--d); } .chart text.d { fill: var(--d); stroke: none; } .chart .band { stroke: none; opacity: .15; }
+.chart .band.a { fill: var(--a); } .chart .band.b { fill: var(--b); } .chart .band.c { fill: var(--c); }
+.chart .band.d { fill: var(--d); }
 """
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: a label, a colour class (a, b or c), and (x, y) points. Thin lines have no label and no dots."""
+    """One line: a label, a colour class (a to d), and (x, y) points. Thin lines have no label and no dots."""
 
     label: str
     color: str
     points: Sequence[tuple[float, float]]
     thin: bool = False
     dashed: bool = False
+    band: Sequence[tuple[float, float, float]] = ()  # (x, low, high) behind the line; then the line has no dots
 
 
 def accuracy_chart(series: Sequence[Series], title: str, x_label: str, xs: Sequence[int], standalone: bool = False) -> str:
@@ -55,10 +60,14 @@ def accuracy_chart(series: Sequence[Series], title: str, x_label: str, xs: Seque
     for line in series:
         path = "M" + "L".join(f"{place[int(at)]:.1f},{y_of(value):.1f}" for at, value in line.points)
         kind = line.color + " thin" * line.thin + " dash" * line.dashed
+        if line.band:
+            edge = [(at, high) for at, _, high in line.band] + [(at, low) for at, low, _ in reversed(line.band)]
+            corners = " ".join(f"{place[int(at)]:.1f},{y_of(value):.1f}" for at, value in edge)
+            parts.append(f'<polygon class="band {line.color}" points="{corners}"/>')
         parts.append(f'<path class="{kind}" d="{path}"/>')
         if line.thin:
             continue
-        if not line.dashed:
+        if not line.dashed and not line.band:
             for at, value in line.points:
                 dot = f'<circle class="{line.color}" cx="{place[int(at)]:.1f}" cy="{y_of(value):.1f}" r="3">'
                 parts.append(f"{dot}<title>{escape(line.label)}: {value:.1%} at {at:g}</title></circle>")

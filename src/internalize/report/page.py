@@ -86,7 +86,7 @@ def _about(run: "Run") -> dict[str, Any]:
         ],
         "examples": _examples(run),
         "settings": _settings(config),
-        "command": config.command(run.seeds),
+        "command": run.command(),
     }
 
 

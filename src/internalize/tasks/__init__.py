@@ -46,7 +46,8 @@ def semiautomaton(name: str) -> Semiautomaton:
     elif ":" in name:
         raise UserError(f'task "{name}": only ":gen" can follow a group\'s name.')
     names = tuple(elements.names[symbol] for symbol in symbols)
-    return Semiautomaton(name, elements.names, names, elements.table[:, list(symbols)])
+    table = elements.table if alphabet != "gen" else elements.table[:, list(symbols)]
+    return Semiautomaton(name, elements.names, names, table)
 
 
 def inline(name: str) -> str:

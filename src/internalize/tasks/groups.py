@@ -22,6 +22,7 @@ from internalize.errors import UserError
 from internalize.tasks.base import Ints
 
 LARGEST = 1000  # elements: the table then has a million entries
+LARGEST_COUNTER = 100_000  # whose table is a view of one row, and takes no memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +38,9 @@ def group(name: str) -> Group:
     """The group called `name`. Raises `UserError` for an unknown name or too large a group."""
     factors = [_factor(part, name) for part in name.split("x")]
     order = math.prod(order for _, order in factors)
-    if order > LARGEST:
-        raise UserError(f'task "{name}" has {order:,} states; at most {LARGEST:,} are supported.')
+    largest = LARGEST_COUNTER if len(factors) == 1 and name.startswith("C") else LARGEST
+    if order > largest:
+        raise UserError(f'task "{name}" has {order:,} states; at most {largest:,} are supported.')
     product, *others = [make() for make, _ in factors]
     for other in others:
         product = _product(product, other)
@@ -67,7 +69,7 @@ def _factor(name: str, whole: str) -> tuple[Callable[[], Group], int]:
 
 
 def _cyclic(n: int) -> Group:
-    return Group(tuple(map(str, range(n))), np.add.outer(np.arange(n), np.arange(n)) % n, (1,))
+    return Group(tuple(map(str, range(n))), np.lib.stride_tricks.sliding_window_view(np.arange(2 * n - 1) % n, n), (1,))
 
 
 def _dihedral(n: int) -> Group:

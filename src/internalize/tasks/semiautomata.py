@@ -63,6 +63,20 @@ class Simulation(SequenceTask):
         """The symbols, then the states that are no symbols."""
         return tuple(dict.fromkeys(self.automaton.symbols + self.automaton.states))
 
+    @cached_property
+    def symbol_tokens(self) -> Ints:
+        """The token of each symbol."""
+        return self._ids(self.automaton.symbols)
+
+    @cached_property
+    def state_tokens(self) -> Ints:
+        """The token of each state."""
+        return self._ids(self.automaton.states)
+
+    def _ids(self, names: tuple[str, ...]) -> Ints:
+        ids = {token: index for index, token in enumerate(self.tokens)}
+        return np.array([ids[name] for name in names])
+
     @property
     def alphabet(self) -> tuple[str, ...]:
         """The automaton's symbols."""
@@ -107,13 +121,10 @@ class Simulation(SequenceTask):
 
     def trace(self, inputs: Ints) -> Traces:
         """The traces of `inputs` (rows, T), symbol indices; a sampled start state stands in a column before them."""
-        ids = {token: index for index, token in enumerate(self.tokens)}
-        symbol_tokens = np.array([ids[name] for name in self.automaton.symbols])
-        state_tokens = np.array([ids[name] for name in self.automaton.states])
         start, symbols = (inputs[:, 0], inputs[:, 1:]) if self.sampled_start else (None, inputs)
-        states = state_tokens[self.automaton.run(symbols, start)]
-        shown = [] if start is None else [state_tokens[start][:, None]]
-        tokens = np.concatenate([*shown, symbol_tokens[symbols], states], axis=1)
+        states = self.state_tokens[self.automaton.run(symbols, start)]
+        shown = [] if start is None else [self.state_tokens[start][:, None]]
+        tokens = np.concatenate([*shown, self.symbol_tokens[symbols], states], axis=1)
         segment = [PROMPT] * inputs.shape[1] + [*range(self.units), ANSWER]
         return Traces(tokens, np.broadcast_to(np.array(segment), tokens.shape))
 

@@ -94,6 +94,17 @@ class SeedRun:
                 saved = time.monotonic()
         return self._finish()
 
+    def adopt(self, model: Transformer, **origin: Any) -> dict[str, Any]:
+        """Judge `model` as it is instead of training one, and write result.json, where `origin` says where it comes from.
+
+        For constructed transformers; the curriculum must have one stage.
+        """
+        (self.directory / "stages").mkdir(parents=True, exist_ok=True)
+        (self.directory / "metrics.jsonl").unlink(missing_ok=True)
+        self.model = model.to(self.device)
+        self._end_stage(passed=True)
+        return self._finish(**origin)
+
     # -- one block of steps -------------------------------------------------------------------------------------------
 
     def _block(self) -> Literal["continue", "passed", "exhausted"]:
@@ -230,7 +241,7 @@ class SeedRun:
                     }
                 )
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self, **origin: Any) -> dict[str, Any]:
         tests = [row for row in read_metrics(self.directory) if row.get("moment") == "final"]
         final: dict[str, dict[str, float]] = {}
         for row in tests:
@@ -246,6 +257,7 @@ class SeedRun:
             "accuracy": final,
             "distinct": {row["split"]: row["distinct"] for row in tests},
             "success": {mode: {split: value > SUCCESS for split, value in splits.items()} for mode, splits in final.items()},
+            **origin,
             **provenance(),
         }
         write_whole(self.directory / "result.json", json.dumps(result, indent=1).encode())

@@ -1,11 +1,9 @@
-"""The command line: `internalize demo | run | resume | show`. Thin: every command is a few calls of the library."""
+"""`internalize demo | run | resume | show`."""
 
 import json
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -67,11 +65,9 @@ class RunCommand(RunConfig):
 
     def __call__(self) -> None:
         """Train, then show the outcome."""
-        if self.seeds < 1 or self.first_seed < 0:
-            raise UserError("--seeds must be at least 1, and --first-seed at least 0.")
-        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        seeds = consecutive(self.seeds, self.first_seed)
         run = fit(self.config(), seeds=seeds, out=self.out, processes=_at_least_one(self.processes), device=self.device)
-        _print_run(run, self.json, self.max_loss)
+        print_run(run, self.json, self.max_loss)
 
     def config(self) -> RunConfig:
         """The run's configuration alone."""
@@ -95,7 +91,7 @@ class Resume:
         """Train on, then show the outcome."""
         run = load(self.directory)
         train([run], run.unfinished, processes=_at_least_one(self.processes), device=self.device)
-        _print_run(run, self.json)
+        print_run(run, self.json)
 
 
 @dataclass(frozen=True)
@@ -118,31 +114,14 @@ class Show:
             for row in run.rows():
                 print(json.dumps(row))
         else:
-            _print_run(run, self.json, self.max_loss)
+            print_run(run, self.json, self.max_loss)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point. A user's mistake is one sentence and exit code 2."""
-    commands = Annotated[Demo, tyro.conf.subcommand("demo")] | Annotated[RunCommand, tyro.conf.subcommand("run")]
-    commands |= Annotated[Resume, tyro.conf.subcommand("resume")]
-    commands |= Annotated[Show, tyro.conf.subcommand("show")]
-    try:
-        command: Any = tyro.cli(
-            commands,
-            prog="internalize",
-            args=arguments,
-            description="Make a transformer absorb its chain of thought, and measure what it loses.",
-        )
-        command()
-    except UserError as error:
-        print(f"internalize: {error}", file=sys.stderr)
-        sys.exit(2)
-    except MemoryError:
-        print("internalize: out of memory; make the model, the batch or the number of steps smaller.", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("internalize: interrupted; the same command goes on from what was saved.", file=sys.stderr)
-        sys.exit(130)
+def consecutive(seeds: int, first_seed: int) -> range:
+    """The seeds that a command names. Raises `UserError`."""
+    if seeds < 1 or first_seed < 0:
+        raise UserError("--seeds must be at least 1, and --first-seed at least 0.")
+    return range(first_seed, first_seed + seeds)
 
 
 def _at_least_one(processes: int | None) -> int | None:
@@ -151,7 +130,8 @@ def _at_least_one(processes: int | None) -> int | None:
     return processes
 
 
-def _print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
+def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
+    """Print a run's tables, or one JSON object."""
     if max_loss is not None and not 0 <= max_loss < 1:
         raise UserError(f"--max-loss is {max_loss}; it must be at least 0 and below 1.")
     frontier = run.frontier(max_loss)
@@ -188,7 +168,3 @@ def _stage_table(run: Run, title: str) -> Table:
             numbers = row["switch"], row["adapted"], rows[stage, ood]["adapted"], row["full_chain"]
             table.add_row(str(row["shown"]), *("-" if number is None else f"{number:.3f}" for number in numbers))
     return table
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,245 @@
+"""`internalize construct | parity | mlp-parity`."""
+
+import dataclasses
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from internalize.api import construct
+from internalize.checkpoint import write_whole
+from internalize.cli.runs import consecutive
+from internalize.errors import UserError
+from internalize.evaluation import wilson
+from internalize.provenance import provenance
+from internalize.report.charts import Series, accuracy_chart
+from internalize.theory import (
+    MLPParityConfig,
+    ParityConfig,
+    TreeParityConfig,
+    internalize_parity,
+    learn_tree_parity,
+    train_mlp_parity,
+)
+from internalize.theory.constructions import Via
+from internalize.theory.mlp_parity import Curve
+
+
+@dataclasses.dataclass(frozen=True)
+class Construct:
+    """Write down the weights of a transformer that simulates an automaton exactly in one pass, and verify them."""
+
+    task: Annotated[str, tyro.conf.Positional]
+    """a counter such as C12; for --via scan any group or JSON file of an automaton"""
+    steps: int = 25
+    """input symbols T"""
+    via: Via = "scan"
+    """crt: residues of prime powers (paper, Theorem 3); scalar: two hidden units a layer (ours); count: one layer (ours);
+    scan: parallel prefix of transition functions, any automaton (Liu et al. 2023)"""
+    inputs: int = 1_000_000
+    """inputs that are verified, at every position, where there are more than 2^20 in all"""
+    out: Path = Path("runs")
+    """directory of all runs; this one gets a directory of its own there"""
+    json: bool = False
+    """print one JSON object instead of a table"""
+
+    def __call__(self) -> None:
+        """Construct, verify, and show the outcome."""
+        if self.inputs < 1:
+            raise UserError(f"--inputs is {self.inputs}; it must be at least 1.")
+        started = time.monotonic()
+        with _progress("verifying inputs") as progress:
+            run = construct(self.task, steps=self.steps, via=self.via, inputs=self.inputs, out=self.out, progress=progress)
+        result = run.results[0]
+        made, checked = result["construction"], result["verification"]
+        if self.json:
+            outcome = {"directory": str(run.path), "construction": made, "verification": checked}
+            print(json.dumps(_row(result["command"], **outcome, seconds=round(time.monotonic() - started, 1))))
+            return
+        table = Table("", "built", "stated bound", title=f"{run.config.task_name} over {self.steps} steps via {self.via}")
+        table.add_row("layers", str(made["layers"]), made["bound_layers"])
+        table.add_row("MLP width", f"{made['mlp']:,}", made["bound_mlp"])
+        table.add_row("embedding", f"{made['width']:,}", "")
+        table.add_row("parameters", f"{made['parameters']:,}", "")
+        console = Console(highlight=False)
+        console.print(table)
+        how = "all" if checked["exhaustive"] else "random and adversarial"
+        console.print(
+            f"Exact on {checked['inputs']:,} inputs ({how}) at all {checked['positions']:,} positions in float32; "
+            f"smallest logit gap {checked['gap']:.3f}.\nWeights and page: {run.path}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Parity(ParityConfig):
+    """Internalize sparse parity with one-layer linear attention, provably (paper, Theorem 2), for many seeds side by side."""
+
+    seeds: int = 30
+    """how many seeds, each with its own support"""
+    first_seed: int = 0
+    """the first of them"""
+    json: bool = False
+    """print one JSON object instead of a table"""
+
+    def __call__(self) -> None:
+        """Run the algorithm, and show the invariant after every stage."""
+        seeds = consecutive(self.seeds, self.first_seed)
+        console, started = Console(highlight=False), time.monotonic()
+        if self.samples < self.bound and not self.json:
+            console.print(
+                f"Note: batches of {self.samples:,} samples are below d^3 log(kT/.05) = {self.bound:,}; "
+                "the theorem's guarantee does not hold, only what is measured here does."
+            )
+        with _progress("gradient steps") as progress:
+            outcome = internalize_parity(self, list(seeds), progress)
+        stages = outcome.invariant.sum(0).tolist()
+        if self.json:
+            measured = {
+                "samples": self.samples,
+                "updates": self.updates,
+                "rate": self.rate,
+                "bound": self.bound,
+                "exact": outcome.exact.tolist(),
+                "invariant": stages,
+                "chain": outcome.chain.tolist(),
+                "accuracy": outcome.accuracy.tolist(),
+            }
+            print(json.dumps(_row(_command("parity", self), **measured, seconds=round(time.monotonic() - started, 1))))
+            return
+        if self.method == "internalize":
+            table = Table("stage", "chain tokens", "invariant holds", title=f"parity of {self.support} of {self.bits} bits")
+            for stage, holds in enumerate(stages, 1):
+                table.add_row(str(stage), str(self.support - stage), f"{holds}/{self.seeds}")
+            console.print(table)
+        exact = int(outcome.exact.sum())
+        low, high = wilson(exact, self.seeds)
+        console.print(
+            f"The final row computes the parity exactly: {exact}/{self.seeds} seeds [{low:.2f}, {high:.2f}] (Wilson 95 %); "
+            f"mean accuracy without a chain {outcome.accuracy.mean():.3f}.\n"
+            f"{self.updates} steps a stage of size {self.rate:.4g}, "
+            f"{self.samples:,} samples each, {self.batches}; {time.monotonic() - started:.1f} s."
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeParity(TreeParityConfig):
+    """Learn a binary-tree chain for parity in one gradient step with teacher forcing (Kim & Suzuki 2024), for many seeds."""
+
+    seeds: int = 30
+    """how many seeds, each with its own support"""
+    first_seed: int = 0
+    """the first of them"""
+    json: bool = False
+    """print one JSON object instead of a sentence"""
+
+    def __call__(self) -> None:
+        """Take the step, and show how many seeds write every chain token right."""
+        seeds, started = consecutive(self.seeds, self.first_seed), time.monotonic()
+        with _progress("seeds") as progress:
+            outcome = learn_tree_parity(self, list(seeds), progress)
+        seconds = round(time.monotonic() - started, 1)
+        if self.json:
+            measured = {"samples": self.samples, "exact": outcome.exact.tolist(), "accuracy": outcome.accuracy.tolist()}
+            print(json.dumps(_row(_command("tree-parity", self), **measured, seconds=seconds)))
+            return
+        exact = int(outcome.exact.sum())
+        low, high = wilson(exact, self.seeds)
+        print(
+            f"Every row finds its two factors: {exact}/{self.seeds} seeds [{low:.2f}, {high:.2f}] (Wilson 95 %); "
+            f"mean accuracy of the generated answer {outcome.accuracy.mean():.3f}.\n"
+            f"One gradient step on {self.samples:,} samples; {seconds} s."
+        )
+
+
+Arm = Literal["direct", "curriculum", "mixture", "shifted"]
+_COLORS: dict[str, str] = {"direct": "c", "curriculum": "a", "mixture": "b", "shifted": "d"}
+
+
+@dataclasses.dataclass(frozen=True)
+class MLPParity(MLPParityConfig):
+    """Noisy parity with a two-layer network: direct training, curriculum, mixture and shifted inputs at equal samples."""
+
+    arm: tyro.conf.Suppress[Arm] = "curriculum"
+    arms: tuple[Arm, ...] = ("direct", "curriculum", "mixture", "shifted")
+    """direct: never a hint; curriculum: the stages in order, equally many steps each; mixture: a random stage for each
+    example; shifted: never a hint, half of the inputs from biased bits"""
+    seeds: int = 10
+    """how many seeds, each with its own support"""
+    first_seed: int = 0
+    """the first of them"""
+    chart: Path | None = None
+    """write the curves to this SVG file"""
+    json: bool = False
+    """print one JSON row for each arm instead of a table"""
+
+    def __call__(self) -> None:
+        """Train every arm, and show the examples that each needs."""
+        seeds = consecutive(self.seeds, self.first_seed)
+        curves: dict[str, Curve] = {}
+        title = f"parity of {self.support} of {self.bits} bits, noise {self.noise:g}"
+        table = Table("arm", "final accuracy", "reach .95", "examples to .95 (median)", title=title)
+        for arm in self.arms:
+            started, one = time.monotonic(), dataclasses.replace(self, arms=(arm,), arm=arm, chart=None)
+            with _progress(f"{arm}: steps") as progress:
+                curves[arm] = curve = train_mlp_parity(one, list(seeds), progress)
+            reached = curve.samples_to()
+            if self.json:
+                measured = {"arm": arm, "samples": curve.samples.tolist(), "accuracy": curve.accuracy.round(4).tolist()}
+                seconds = round(time.monotonic() - started, 1)
+                print(json.dumps(_row(_command("mlp-parity", one), **measured, samples_to_95=reached, seconds=seconds)))
+            final, those = curve.accuracy[:, -1], sorted(count for count in reached if count is not None)
+            median = those[(self.seeds - 1) // 2] if len(those) > (self.seeds - 1) // 2 else None
+            spread = f"{final.mean():.3f} ({final.min():.3f} to {final.max():.3f})"
+            table.add_row(arm, spread, f"{len(those)}/{self.seeds}", f"{median:,}" if median else "not reached")
+        if not self.json:
+            Console(highlight=False).print(table)
+        if self.chart is not None:
+            write_whole(self.chart, learning_curves(curves, title).encode())
+
+
+def learning_curves(curves: dict[str, Curve], title: str) -> str:
+    """Accuracy without hints against training examples: the mean of the seeds, with their range as a band."""
+    series = []
+    for arm, curve in curves.items():
+        points = list(zip(curve.samples.tolist(), curve.accuracy.mean(0).tolist(), strict=True))
+        band = list(zip(curve.samples.tolist(), curve.accuracy.min(0).tolist(), curve.accuracy.max(0).tolist(), strict=True))
+        series.append(Series(arm, _COLORS[arm], points, band=band))
+    xs = next(iter(curves.values())).samples.tolist()
+    return accuracy_chart(series, title, "training examples", xs, standalone=True) + "\n"
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error, told (done, in all)."""
+    console = Console(stderr=True)
+    with Progress(*Progress.get_default_columns(), console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _command(name: str, command: Any) -> str:
+    """The command line whose settings differ from the defaults as those of `command` do."""
+    words = ["internalize", name]
+    for field in dataclasses.fields(command):
+        value = getattr(command, field.name)
+        if field.name in ("json", "chart", "arm") or value == field.default:
+            continue
+        flag = field.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            words += [f"--{flag}", *map(str, value if isinstance(value, tuple) else [value])]
+    return shlex.join(words)
+
+
+def _row(command: str, **values: Any) -> dict[str, Any]:
+    """A result with the command that made it and where it was made."""
+    return {"command": command, **values, **provenance()}
