@@ -46,6 +46,11 @@ def test_construct_for_people_and_machines(tmp_path: Path, capsys: pytest.Captur
     cli.main([*command, "--json"])
     row = json.loads(capsys.readouterr().out)
     assert row["verification"]["errors"] == 0
+    assert row["command"] == "internalize construct C5 --steps 6 --via count"
+    cli.main([*command, "--json", "--no-write"])
+    only = json.loads(capsys.readouterr().out)
+    assert only["directory"] is None
+    assert (only["verification"], only["construction"]) == (row["verification"], row["construction"])
     cli.main(["show", row["directory"]])
     assert "1.000" in capsys.readouterr().out
 

@@ -13,9 +13,9 @@ from internalize.config import RunConfig, file_name
 from internalize.errors import UserError
 from internalize.launch import Job, cores, display, make_plan, run_jobs
 from internalize.runs import Run
-from internalize.tasks import Simulation
+from internalize.tasks import Simulation, inline, make
 from internalize.theory import construct as exact
-from internalize.theory import verify
+from internalize.theory import Construction, Verification, verify
 from internalize.theory.constructions import Via
 from internalize.training import SeedRun, check_data
 
@@ -109,8 +109,23 @@ def construct(
     Raises:
         UserError: when the construction is not for this automaton, or when it is not exact in float32. Nothing is written then.
     """
-    config = RunConfig(task=task, steps=steps, curriculum="e2e")
-    problem = config.make_task()
+    problem, made, checked = verified(task, steps, via, inputs, progress)
+    config = RunConfig(task=task, steps=steps, curriculum="e2e", model=made.model.config)
+    check_data(config)
+    run = Run(Path(out) / file_name(f"{problem.name}-T{steps}-{via}"), config)
+    run.create()
+    command = shlex.join(["internalize", "construct", task, "--steps", str(steps), "--via", via, "--inputs", str(inputs)])
+    origin = {"command": command, "construction": made.summary(), "verification": dataclasses.asdict(checked)}
+    SeedRun(config, 0, run.seed_directory(0), lambda _: None).adopt(made.model, **origin)
+    run.report()
+    return run
+
+
+def verified(
+    task: str, steps: int, via: Via, inputs: int, progress: Callable[[int, int], None] | None = None
+) -> tuple[Simulation, Construction, Verification]:
+    """The task, its construction and the outcome of the check, of which nothing is written. Raises `UserError` as `construct`."""
+    problem = make(inline(task), steps)
     if not isinstance(problem, Simulation):
         raise UserError(f'task "{task}" is not a semiautomaton; a construction simulates one, such as C12 or S3.')
     made = exact(problem, via)
@@ -121,25 +136,7 @@ def construct(
             f"{problem.name} over {steps} steps via {via} is not exact in float32: {checked.errors:,} of {checked.positions:,} "
             f"positions are wrong, the first after {wrong}. Take fewer steps; nothing was written."
         )
-    config = dataclasses.replace(config, model=made.model.config)
-    check_data(config)
-    run = Run(Path(out) / file_name(f"{problem.name}-T{steps}-{via}"), config)
-    run.create()
-    shape = {"layers": config.model.layers, "width": config.model.width, "mlp": config.model.mlp}
-    origin = {
-        "command": shlex.join(["internalize", "construct", task, "--steps", str(steps), "--via", via, "--inputs", str(inputs)]),
-        "construction": {
-            "via": via,
-            **shape,
-            "parameters": made.model.parameter_count,
-            "bound_layers": made.bound_layers,
-            "bound_mlp": made.bound_mlp,
-        },
-        "verification": dataclasses.asdict(checked),
-    }
-    SeedRun(config, 0, run.seed_directory(0), lambda _: None).adopt(made.model, **origin)
-    run.report()
-    return run
+    return problem, made, checked
 
 
 def check_device(device: str) -> None:

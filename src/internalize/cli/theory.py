@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from internalize.api import construct
+from internalize.api import construct, verified
 from internalize.checkpoint import write_whole
 from internalize.cli.runs import consecutive
 from internalize.errors import UserError
@@ -48,6 +48,8 @@ class Construct:
     """inputs that are verified, at every position, where there are more than 2^20 in all"""
     out: Path = Path("runs")
     """directory of all runs; this one gets a directory of its own there"""
+    write: bool = True
+    """write the weights, as a run of one seed; --no-write only verifies"""
     json: bool = False
     """print one JSON object instead of a table"""
 
@@ -57,14 +59,17 @@ class Construct:
             raise UserError(f"--inputs is {self.inputs}; it must be at least 1.")
         started = time.monotonic()
         with _progress("verifying inputs") as progress:
-            run = construct(self.task, steps=self.steps, via=self.via, inputs=self.inputs, out=self.out, progress=progress)
-        result = run.results[0]
-        made, checked = result["construction"], result["verification"]
+            if self.write:
+                run = construct(self.task, steps=self.steps, via=self.via, inputs=self.inputs, out=self.out, progress=progress)
+                where, made, checked = run.path, run.results[0]["construction"], run.results[0]["verification"]
+            else:
+                _, construction, verification = verified(self.task, self.steps, self.via, self.inputs, progress)
+                where, made, checked = None, construction.summary(), dataclasses.asdict(verification)
         if self.json:
-            outcome = {"directory": str(run.path), "construction": made, "verification": checked}
-            print(json.dumps(_row(result["command"], **outcome, seconds=round(time.monotonic() - started, 1))))
+            outcome = {"directory": where and str(where), "construction": made, "verification": checked}
+            print(json.dumps(_row(_command("construct", self), **outcome, seconds=round(time.monotonic() - started, 1))))
             return
-        table = Table("", "built", "stated bound", title=f"{run.config.task_name} over {self.steps} steps via {self.via}")
+        table = Table("", "built", "stated bound", title=f"{self.task} over {self.steps} steps via {self.via}")
         table.add_row("layers", str(made["layers"]), made["bound_layers"])
         table.add_row("MLP width", f"{made['mlp']:,}", made["bound_mlp"])
         table.add_row("embedding", f"{made['width']:,}", "")
@@ -74,7 +79,7 @@ class Construct:
         how = "all" if checked["exhaustive"] else "random and adversarial"
         console.print(
             f"Exact on {checked['inputs']:,} inputs ({how}) at all {checked['positions']:,} positions in float32; "
-            f"smallest logit gap {checked['gap']:.3f}.\nWeights and page: {run.path}"
+            f"smallest logit gap {checked['gap']:.3f}." + (f"\nWeights and page: {where}" if where else "")
         )
 
 
@@ -230,7 +235,10 @@ def _command(name: str, command: Any) -> str:
     words = ["internalize", name]
     for field in dataclasses.fields(command):
         value = getattr(command, field.name)
-        if field.name in ("json", "chart", "arm") or value == field.default:
+        if field.name in ("json", "chart", "arm", "out") or value == field.default:
+            continue
+        if field.name == "task":  # positional
+            words.append(value)
             continue
         flag = field.name.replace("_", "-")
         if isinstance(value, bool):

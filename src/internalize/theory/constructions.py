@@ -25,7 +25,7 @@ j = t - 2^l, or at BOS (j = 0) where that is negative, and smaller by at least c
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -57,6 +57,12 @@ class Construction:
     model: Transformer
     bound_layers: str
     bound_mlp: str
+
+    def summary(self) -> dict[str, Any]:
+        """Its sizes beside those that the source states, as JSON values."""
+        config = self.model.config
+        built = {"layers": config.layers, "width": config.width, "mlp": config.mlp, "parameters": self.model.parameter_count}
+        return {"via": self.via, **built, "bound_layers": self.bound_layers, "bound_mlp": self.bound_mlp}
 
 
 def construct(task: Simulation, via: Via) -> Construction:
