@@ -14,8 +14,8 @@ from internalize.errors import UserError
 from internalize.launch import Job, cores, display, make_plan, run_jobs
 from internalize.runs import Run
 from internalize.tasks import Simulation, inline, make
-from internalize.theory import construct as exact
 from internalize.theory import Construction, Verification, verify
+from internalize.theory import construct as exact
 from internalize.theory.constructions import Via
 from internalize.training import SeedRun, check_data
 
@@ -124,7 +124,7 @@ def construct(
 def verified(
     task: str, steps: int, via: Via, inputs: int, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Simulation, Construction, Verification]:
-    """The task, its construction and the outcome of the check, of which nothing is written. Raises `UserError` as `construct`."""
+    """The task, its construction and the outcome of the check, of which nothing is written. Raises `UserError`."""
     problem = make(inline(task), steps)
     if not isinstance(problem, Simulation):
         raise UserError(f'task "{task}" is not a semiautomaton; a construction simulates one, such as C12 or S3.')
