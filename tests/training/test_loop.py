@@ -18,6 +18,7 @@ from internalize.checkpoint import load_model, load_tensors
 from internalize.config import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Schedule
 from internalize.errors import UserError
+from internalize.evaluation import Accuracy
 from internalize.rendering import Vocabulary, render
 from internalize.training import SeedRun, batch_loss, loop, new_model, read_metrics
 from internalize.training.data import training_set
@@ -320,3 +321,27 @@ def test_a_full_disk_leaves_no_half_written_file(half_done: Path, monkeypatch: p
         train(replace(TINY, schedule=Schedule("fixed", budget=72, check_every=3)), half_done)
     assert (half_done / "last.safetensors").read_bytes() == last
     assert not list(half_done.rglob(".*.safetensors*"))
+
+
+def test_a_quarter_of_the_validation_inputs_can_rule_a_stage_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SeedRun(
+        replace(TINY, schedule=Schedule(threshold=0.9), evaluation=EvaluationConfig(validation=400)),
+        0,
+        tmp_path,
+        lambda _: None,
+    )
+    asked: list[int] = []
+
+    def measure(right: float) -> Any:
+        def measured(splits: Any, view: Any) -> dict[str, Accuracy]:
+            asked.append(max(len(traces) for traces in splits.values()))
+            return {name: Accuracy(round(right * len(traces)), len(traces), 1) for name, traces in splits.items()}
+
+        return measured
+
+    samples = 400
+    for right, looks in ((0.1, [samples // 4]), (0.95, [samples // 4, samples])):
+        asked.clear()
+        monkeypatch.setattr(run, "measure", measure(right))
+        assert all(accuracy.n == looks[-1] for accuracy in run._validate().values())
+        assert asked == looks

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from internalize.config import RunConfig
+from internalize.models import kernel
 from internalize.training import SeedRun
 
 _TIMED_STEPS = 5
@@ -38,6 +39,7 @@ class Plan:
             f"{self.parameters:,} parameters, rows of up to {self.longest} tokens, {self.stages} stage(s)\n"
             f"{_count(self.inputs)} possible inputs, at most {_count(self.examples)} examples a seed ({unseen}); "
             f"about {duration(self.seconds)} on this machine if the whole budget is needed"
+            + ("" if kernel() == "c" else "\nNo C compiler is used here, so attention is torch's own, which takes longer.")
         )
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from internalize.checking import check_types
 from internalize.errors import UserError
+from internalize.models.attention import attention
 
 
 @dataclass(frozen=True)
@@ -51,22 +52,21 @@ class ModelConfig:
 
 
 class Cache:
-    """Keys and values of the columns read so far, with room for `columns`: two (B, H, columns, K) for each layer."""
+    """Keys and values of the columns read so far, with room for `columns`: (B, columns, 2D) for each layer."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
-        self.layers: dict[int, tuple[Tensor, Tensor, int]] = {}
+        self.layers: dict[int, tuple[Tensor, int]] = {}
 
-    def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add new columns (B, H, n, K) to a layer, and return all that it holds."""
+    def extend(self, layer: int, key_value: Tensor) -> Tensor:
+        """Add new columns (B, n, 2D) to a layer, and return all that it holds."""
         if layer not in self.layers:
-            shape = *key.shape[:2], self.columns, key.shape[3]
-            self.layers[layer] = key.new_empty(shape), value.new_empty(shape), 0
-        keys, values, start = self.layers[layer]
-        end = start + key.shape[2]
-        keys[:, :, start:end], values[:, :, start:end] = key, value
-        self.layers[layer] = keys, values, end
-        return keys[:, :, :end], values[:, :, :end]
+            self.layers[layer] = key_value.new_empty(key_value.shape[0], self.columns, key_value.shape[2]), 0
+        held, start = self.layers[layer]
+        end = start + key_value.shape[1]
+        held[:, start:end] = key_value
+        self.layers[layer] = held, end
+        return held[:, :end]
 
 
 class Layer(nn.Module):
@@ -89,21 +89,17 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, positions: Tensor, first: int, cache: Cache | None, index: int) -> Tensor:
         """x: (B, N, D) for the new columns. Returns (B, N - first, D), the columns from `first` on."""
         y = self.norm_attention(x)
-        query = self._split(self.query(y[:, first:]))
-        key, value = map(self._split, self.key_value(y).chunk(2, dim=-1))
+        query, key_value = self.query(y[:, first:]), self.key_value(y)
         if self.rotary:
-            query, key = rotate(query, positions[:, first:]), rotate(key, positions)
+            key, value = key_value.chunk(2, dim=2)
+            query = rotate(query, positions[:, first:], self.heads)
+            key_value = torch.cat([rotate(key, positions, self.heads), value], dim=2)
         if cache is not None:
-            key, value = cache.extend(index, key, value)
-        attended = attention(query, key, value)
-        x = x[:, first:] + self.attention_out(attended.transpose(1, 2).flatten(2))
+            key_value = cache.extend(index, key_value)
+        x = x[:, first:] + self.attention_out(attention(query, key_value, self.heads))
         hidden = self.mlp_in(self.norm_mlp(x))
         update: Tensor = self.mlp_out(F.gelu(hidden) if self.gelu else F.relu(hidden))
         return x + update
-
-    def _split(self, x: Tensor) -> Tensor:
-        """(B, N, D) -> (B, H, N, K)."""
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 class Transformer(nn.Module):
@@ -154,21 +150,11 @@ class Transformer(nn.Module):
             self.embedding.weight[0] = 0
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Causal attention of the last columns to all columns: (B, H, n, K), (B, H, N, K), (B, H, N, K) -> (B, H, n, K)."""
-    new, total = query.shape[2], key.shape[2]
-    if new == 1:
-        return F.scaled_dot_product_attention(query, key, value)
-    if new == total:
-        return F.scaled_dot_product_attention(query, key, value, is_causal=True)
-    mask = torch.ones(new, total, dtype=torch.bool, device=query.device).tril(total - new)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-
-
-def rotate(x: Tensor, positions: Tensor) -> Tensor:
-    """Rotary encoding (Su et al. 2021), base 10000: x (B, H, N, K), positions (B, N)."""
+def rotate(x: Tensor, positions: Tensor, heads: int) -> Tensor:
+    """Rotary encoding (Su et al. 2021), base 10000, of each head: x (B, N, D), positions (B, N)."""
+    x = x.reshape(*x.shape[:2], heads, -1)
     half = x.shape[-1] // 2
     frequency = 10_000.0 ** (-torch.arange(half, device=x.device, dtype=x.dtype) / half)
-    angle = positions[:, None, :, None].to(x.dtype) * frequency
+    angle = positions[:, :, None, None].to(x.dtype) * frequency
     a, b = x[..., :half], x[..., half:]
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).flatten(2)
