@@ -45,7 +45,7 @@ class ParityConfig:
     support: int = 10
     """support bits k"""
     batch: int = 0
-    """samples in each gradient step B; 0: 64 d (ours, far below the theorem's bound)"""
+    """samples in each gradient step B; 0: 8 d (ours, far below the theorem's bound)"""
     steps: int = 0
     """gradient steps in each stage T; 0: 8 d (ours)"""
     lr: float = 0.0
@@ -78,7 +78,7 @@ class ParityConfig:
     @property
     def samples(self) -> int:
         """B."""
-        return self.batch or 64 * self.bits
+        return self.batch or 8 * self.bits
 
     @property
     def updates(self) -> int:
