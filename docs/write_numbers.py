@@ -1,4 +1,4 @@
-"""Writes the numbers and pictures of README.md from the committed rows in results/: `python docs/write_numbers.py`.
+"""Writes the numbers and pictures of the documentation from the committed rows in results/: `python docs/write_numbers.py`.
 
 With `--check` it only says whether anything would change (exit code 1). Text between `<!-- numbers: NAME -->` and
 `<!-- end -->` is written by the function NAME below.
@@ -7,13 +7,18 @@ With `--check` it only says whether anything would change (exit code 1). Text be
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import inf, log
 from pathlib import Path
-from statistics import mean
+from statistics import linear_regression, mean, median
 from typing import Any
 
-from internalize.evaluation import success_rate
+import numpy as np
+
+from internalize.cli.theory import learning_curves
+from internalize.evaluation import success_rate, wilson
 from internalize.report.charts import Series, accuracy_chart
+from internalize.theory.mlp_parity import Curve
 
 ROOT = Path(__file__).resolve().parents[1]
 OOD = "biased:1:0.8"
@@ -76,7 +81,186 @@ def coverage_table() -> str:
     return "\n".join(lines)
 
 
-TEXTS: dict[str, Callable[[], str]] = {"demo_table": demo_table, "coverage_table": coverage_table}
+def table(head: list[str], lines: list[list[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *lines])
+
+
+def share(wins: int, seeds: int) -> str:
+    """Seeds that succeed, with Wilson's 95 % interval."""
+    low, high = wilson(wins, seeds)
+    return f"{wins}/{seeds} [{low:.2f}, {high:.2f}]"
+
+
+def constructions_table() -> str:
+    """What was verified of the constructed transformers; the counters C_2 .. C_64 are one line for each kind and length."""
+    groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for row in rows("constructions"):
+        words = row["command"].split()
+        steps = int(words[words.index("--steps") + 1]) if "--steps" in words else 25
+        name = words[2]
+        swept = row["verification"]["inputs"] in (2_000, 10_000) or (row["verification"]["exhaustive"] and name[1:].isdigit())
+        groups.setdefault(("C2 .. C64" if swept else name, row["construction"]["via"], steps), []).append(row)
+    lines = []
+    for (name, via, steps), members in sorted(groups.items(), key=lambda item: (item[0][0] != "C2 .. C64", item[0])):
+        made, checked = [row["construction"] for row in members], [row["verification"] for row in members]
+        count = sum(one["positions"] for one in checked)
+        cells = [name if len(members) == 1 else f"{name} ({len(members)})", via, str(steps)]
+        cells += [span(one[size] for one in made) for size in ("layers", "mlp", "parameters")]
+        cells += [f"{count:,}", str(sum(one["errors"] for one in checked)), f"{min(one['gap'] for one in checked):.3f}"]
+        lines.append(cells)
+    head = ["automaton", "via", "T", "layers", "MLP width", "parameters", "positions checked", "errors", "least logit gap"]
+    return table(head, lines)
+
+
+def span(values: Iterable[int]) -> str:
+    """A range of numbers, or the one number."""
+    found = sorted(set(values))
+    return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} .. {found[-1]:,}"
+
+
+def parity_table() -> str:
+    """The provable algorithm, and what happens when a part of it is changed."""
+    lines = []
+    for row in rows("parity"):
+        seeds, exact = len(row["exact"]), sum(row["exact"])
+        holds = f"{min(row['invariant'])}/{seeds}" if "e2e" not in row["command"] else "-"
+        cells = [f"`{row['command']}`", f"{row['samples']:,}", f"{row['bound']:,}", share(exact, seeds), holds]
+        cells += [f"{mean(row['accuracy']):.3f}", f"{row['seconds']:.0f}"]
+        lines.append(cells)
+    return table(["command", "B", "bound", "exact", "invariant, all stages", "accuracy", "seconds, all seeds"], lines)
+
+
+def tree_table() -> str:
+    """The binary-tree chain."""
+    lines = [
+        [
+            f"`{row['command']}`",
+            f"{row['samples']:,}",
+            share(sum(row["exact"]), len(row["exact"])),
+            f"{mean(row['accuracy']):.3f}",
+        ]
+        for row in rows("tree-parity")
+    ]
+    return table(["command", "samples", "all factors found", "accuracy of the generated answer"], lines)
+
+
+def parity_batch_table() -> str:
+    """The smallest batch with which at least 29 of 30 seeds are exact, and the exponent fitted over d."""
+    least: dict[tuple[str, int], dict[int, int]] = {}
+    for row in rows("parity-batch"):
+        words = row["command"].split()
+        d, k = (
+            int(words[words.index(flag) + 1]) if flag in words else default
+            for flag, default in (("--bits", 30), ("--support", 10))
+        )
+        kind = "fixed" if "fixed" in words else "fresh"
+        known = least.setdefault((kind, k), {})
+        if sum(row["exact"]) >= 29:
+            known[d] = min(known.get(d, row["samples"]), row["samples"])
+    sizes = sorted({d for known in least.values() for d in known})
+    lines = []
+    for (kind, k), known in sorted(least.items()):
+        points = [(log(d), log(b)) for d, b in known.items()]
+        cells = [str(known.get(d, "-")) for d in sizes]
+        lines.append([kind, str(k), *cells, f"{linear_regression(*zip(*points, strict=True)).slope:.2f}"])
+    return table(["batches", "k", *(f"d = {d}" for d in sizes), "exponent of d"], lines)
+
+
+def mlp_rows() -> dict[str, dict[str, Any]]:
+    """The row of each arm."""
+    return {row["arm"]: row for row in rows("mlp-parity")}
+
+
+def mlp_table() -> str:
+    """Parity with an MLP: examples that each arm needs."""
+    lines, medians = [], {}
+    for name, row in mlp_rows().items():
+        reached = [count for count in row["samples_to_95"] if count is not None]
+        seeds, final = len(row["samples_to_95"]), [curve[-1] for curve in row["accuracy"]]
+        medians[name] = median([count if count is not None else inf for count in row["samples_to_95"]])
+        text = f"{medians[name]:,.0f}" if medians[name] < inf else f"more than {row['samples'][-1]:,}"
+        between = f" ({min(reached):,} to {max(reached):,})" if reached else ""
+        lines.append(
+            [name, f"{mean(final):.3f} ({min(final):.3f} to {max(final):.3f})", share(len(reached), seeds), text + between]
+        )
+    most = mlp_rows()["direct"]["samples"][-1]
+    direct = medians["direct"]
+    ratio = min(direct, most) / medians["curriculum"]
+    lines_text = table(["arm", "final accuracy", "reach .95", "median examples to .95 (range of those that do)"], lines)
+    return f"{lines_text}\n\nRatio of the medians, direct / curriculum: {'' if direct < inf else 'more than '}{ratio:.2f}."
+
+
+def mlp_picture() -> str:
+    """docs/mlp-parity.svg: accuracy against examples."""
+    curves = {name: Curve(np.array(row["samples"]), np.array(row["accuracy"])) for name, row in mlp_rows().items()}
+    return learning_curves(curves, "Noisy parity of 12 of 25 bits, two-layer network")
+
+
+def shift_table() -> str:
+    """Positive distribution shift: examples to an error of .05 on the target distribution, from it and from another one."""
+    lines = []
+    known = {"mixture": "generalized: hints are extra inputs made with f", "shifted": "strict: nothing of f"}
+    by_arm = mlp_rows()
+
+    def cost(counts: list[float], most: int) -> str:
+        middle = median(counts)
+        return (
+            f"{middle:,.0f} ({sum(count < inf for count in counts)}/{len(counts)})"
+            if middle < inf
+            else f"> {most:,} (0/{len(counts)})"
+        )
+
+    def examples(row: dict[str, Any]) -> list[float]:
+        return [inf if count is None else count for count in row["samples_to_95"]]
+
+    direct = by_arm["direct"]
+    for name, text in known.items():
+        row = by_arm[name]
+        lines.append(
+            [
+                "MLP, parity 12 of 25",
+                f"`{name}`",
+                text,
+                cost(examples(direct), direct["samples"][-1]),
+                cost(examples(row), row["samples"][-1]),
+            ]
+        )
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows("coverage-c3"):
+        if arm(row) == "e2e":
+            runs.setdefault(row["settings"].get("inputs", "uniform"), []).append(row)
+    costs = {
+        inputs: [row["examples"] if row["success"]["direct"]["uniform"] else inf for row in members]
+        for inputs, members in runs.items()
+    }
+    most = max(row["examples"] for row in runs["uniform"])
+    lines.append(
+        ["transformer, C_3, T = 15, end to end", "`uniform+dirichlet`", "strict: nothing of f"]
+        + [cost(costs[inputs], most) for inputs in ("uniform", "uniform+dirichlet")]
+    )
+    head = [
+        "model and target",
+        "training distribution D'",
+        "kind, and what D' knows of f",
+        "median examples from D (reach it)",
+        "from D'",
+    ]
+    return table(head, lines)
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "demo_table": demo_table,
+    "coverage_table": coverage_table,
+    "constructions_table": constructions_table,
+    "parity_table": parity_table,
+    "parity_batch_table": parity_batch_table,
+    "tree_table": tree_table,
+    "mlp_table": mlp_table,
+    "shift_table": shift_table,
+}
+DOCUMENTS = ("README.md", "docs/theory.md")
+PICTURES: dict[str, Callable[[], str]] = {"demo.svg": demo_picture, "mlp-parity.svg": mlp_picture}
 
 
 def updated(text: str) -> str:
@@ -88,11 +272,9 @@ def updated(text: str) -> str:
 
 
 def main() -> None:
-    """Write, or check, README.md and docs/demo.svg."""
-    contents = {
-        ROOT / "README.md": updated((ROOT / "README.md").read_text()),
-        ROOT / "docs" / "demo.svg": demo_picture() + "\n",
-    }
+    """Write, or check, all documents and pictures."""
+    contents = {ROOT / name: updated((ROOT / name).read_text()) for name in DOCUMENTS}
+    contents |= {ROOT / "docs" / name: draw().rstrip() + "\n" for name, draw in PICTURES.items()}
     stale = [path for path, text in contents.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
         sys.exit(f"out of date: {', '.join(path.name for path in stale)}; run python docs/write_numbers.py" if stale else 0)

@@ -35,7 +35,7 @@ def attention(query: Tensor, key_value: Tensor, heads: int) -> Tensor:
     dimension = query.shape[2] // heads
     small = dimension in HEAD_DIMENSIONS and query.dtype == torch.float32 and query.device.type == "cpu"
     if small and kernel() == "c":
-        attended: Tensor = _Kernel.apply(query, key_value, heads)  # type: ignore[no-untyped-call]
+        attended: Tensor = _Kernel.apply(query, key_value, heads)[0]  # type: ignore[no-untyped-call]
         return attended
     return torch_attention(query, key_value, heads)
 
@@ -61,51 +61,90 @@ def kernel() -> str:
 
 
 class _Kernel(torch.autograd.Function):
-    """The kernel, split over torch's threads by rows, so that results do not depend on their number."""
+    """The kernel, split over torch's threads by rows, so that results do not depend on their number.
+
+    `torch.func` may map it over a leading dimension of seeds: attention has no weights, so seeds are only more rows.
+    """
 
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key_value: Tensor, heads: int) -> Tensor:
+    def forward(query: Tensor, key_value: Tensor, heads: int) -> tuple[Tensor, Tensor]:
+        """The output, and what the backward pass needs of the softmax."""
         if query.stride(2) != 1 or key_value.stride(2) != 1:
             query, key_value = query.contiguous(), key_value.contiguous()
-        out = query.new_empty(query.shape)
         lanes = _loaded().attention_lanes()
+        out = query.new_empty(query.shape)
         stats = query.new_empty(query.shape[0], query.shape[1], -(-heads // lanes), 2, lanes)
-        shape = heads, query.shape[1], key_value.shape[1]
-        dimension = query.shape[2] // heads
 
         def part(rows: slice) -> None:
             q, kv = query[rows], key_value[rows]
-            arguments = q, q.stride(0), q.stride(1), kv, kv.stride(0), kv.stride(1), out[rows], stats[rows]
-            _call("attention_forward", dimension, len(q), *shape, *arguments)
+            sizes = q.shape[2] // heads, len(q), heads, q.shape[1], kv.shape[1]
+            arrays = q, q.stride(0), q.stride(1), kv, kv.stride(0), kv.stride(1), out[rows], stats[rows]
+            _call("attention_forward", *sizes, *arrays)
 
         _over_threads(part, len(query))
-        ctx.save_for_backward(query, key_value, out, stats)
-        ctx.shape, ctx.dimension = shape, dimension
-        return out
+        return out, stats
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int], output: tuple[Tensor, Tensor]) -> None:
+        query, key_value, ctx.heads = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(query, key_value, *output)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        query, key_value, out, stats = ctx.saved_tensors
-        query, d_out = query.contiguous(), gradients[0].contiguous()
+        d_query, d_kv = _KernelBackward.apply(*ctx.saved_tensors, gradients[0], ctx.heads)  # type: ignore[no-untyped-call]
+        return d_query, d_kv, None
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[int | None, ...], query: Tensor, key_value: Tensor, heads: int) -> Any:
+        rows = [_rows(value, dim, info.batch_size) for value, dim in zip((query, key_value), dims, strict=False)]
+        return _seeds(_Kernel.apply(*rows, heads), info.batch_size), (0, 0)  # type: ignore[no-untyped-call]
+
+
+class _KernelBackward(torch.autograd.Function):
+    """The gradients of `_Kernel`, a function of its own so that it can be mapped over seeds, too."""
+
+    @staticmethod
+    def forward(
+        query: Tensor, key_value: Tensor, out: Tensor, stats: Tensor, d_out: Tensor, heads: int
+    ) -> tuple[Tensor, Tensor]:
+        query, out, stats, d_out = query.contiguous(), out.contiguous(), stats.contiguous(), d_out.contiguous()
+        key_value = key_value if key_value.stride(2) == 1 else key_value.contiguous()
         d_query, d_kv = query.new_empty(query.shape), query.new_empty(key_value.shape)
 
         def part(rows: slice) -> None:
-            kv = key_value[rows]
-            arguments = (
-                query[rows],
-                kv,
-                kv.stride(0),
-                kv.stride(1),
-                out[rows],
-                d_out[rows],
-                stats[rows],
-                d_query[rows],
-                d_kv[rows],
-            )
-            _call("attention_backward", ctx.dimension, len(kv), *ctx.shape, *arguments)
+            q, kv = query[rows], key_value[rows]
+            sizes = q.shape[2] // heads, len(q), heads, q.shape[1], kv.shape[1]
+            arrays = q, kv, kv.stride(0), kv.stride(1), out[rows], d_out[rows], stats[rows], d_query[rows], d_kv[rows]
+            _call("attention_backward", *sizes, *arrays)
 
         _over_threads(part, len(query))
-        return d_query, d_kv, None
+        return d_query, d_kv
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(*output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        raise NotImplementedError("the attention kernel has no second derivative; set INTERNALIZE_ATTENTION=torch")
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        *tensors, heads = inputs
+        rows = [_rows(value, dim, info.batch_size) for value, dim in zip(tensors, dims, strict=False)]
+        return _seeds(_KernelBackward.apply(*rows, heads), info.batch_size), (0, 0)  # type: ignore[no-untyped-call]
+
+
+def _rows(value: Tensor, dim: int | None, seeds: int) -> Tensor:
+    """A tensor that is mapped over its dimension `dim`, or shared by all seeds, as (seeds * rows, ...)."""
+    value = value.expand(seeds, *value.shape) if dim is None else value.movedim(dim, 0)
+    return value.flatten(0, 1)
+
+
+def _seeds(outputs: tuple[Tensor, ...], seeds: int) -> tuple[Tensor, ...]:
+    """The inverse of `_rows`."""
+    return tuple(value.reshape(seeds, -1, *value.shape[1:]) for value in outputs)
 
 
 def _over_threads(part: Any, rows: int) -> None:

@@ -13,7 +13,7 @@ because state is saved only between blocks of `check_every` steps, and the data 
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -81,12 +81,26 @@ class SeedRun:
 
     def run(self) -> dict[str, Any]:
         """Train to the end (or from where an earlier attempt was saved), write result.json and return it."""
+        course = self.course()
+        steps = next(course)
+        while True:
+            try:
+                steps = course.send(self._train(steps))
+            except StopIteration as end:
+                return dict(end.value)
+
+    def course(self) -> Generator[int, float, dict[str, Any]]:
+        """The run as a dialogue, so that whoever trains several seeds at once drives each through its own course.
+
+        It yields the number of optimizer steps to take next and is sent their mean loss; in between it evaluates, saves
+        and moves from stage to stage. Returns the content of result.json. Raises `UserError`.
+        """
         (self.directory / "stages").mkdir(parents=True, exist_ok=True)
         self._restore()
         started = time.monotonic() - self.progress.seconds
         saved = time.monotonic()
         while self.progress.stage < self.stages:
-            verdict = self._block()
+            verdict = yield from self._block()
             self.progress.seconds = time.monotonic() - started
             if verdict != "continue":
                 self._end_stage(verdict == "passed")
@@ -108,14 +122,21 @@ class SeedRun:
 
     # -- one block of steps -------------------------------------------------------------------------------------------
 
-    def _block(self) -> Literal["continue", "passed", "exhausted"]:
+    def _block(self) -> Generator[int, float, Literal["continue", "passed", "exhausted"]]:
         """Train until the next check, and say how the stage stands."""
         at, schedule = self.progress, self.config.schedule
         if at.stage_step == 0:
             self._evaluate("switch", {"stage": self.target()})
         limit = schedule.limit(at.stage, self.stages, at.step - at.stage_step)
         steps = min(schedule.check_every, limit - at.stage_step)
-        loss = self._train(steps) if steps > 0 else None
+        loss = None
+        if steps > 0:
+            loss = yield steps
+            if not np.isfinite(loss):
+                raise UserError(
+                    f"seed {self.seed}: the loss is not finite at step {at.step} (stage {at.stage}); "
+                    f"lower optimizer.lr ({self.config.optimizer.lr:g}) or optimizer.clip ({self.config.optimizer.clip:g})."
+                )
         accuracies = {}
         if schedule.kind == "adaptive":
             accuracies = {name: accuracy.value for name, accuracy in self._validate().items()}
@@ -136,7 +157,7 @@ class SeedRun:
         return found if min(at_most) < self.config.schedule.threshold else self.measure(self.validation, self.target())
 
     def _train(self, steps: int) -> float:
-        """`steps` optimizer steps on fresh inputs. Returns the mean loss. Raises `UserError` when it is not finite."""
+        """`steps` optimizer steps on fresh inputs. Returns the mean loss."""
         batch = self.config.optimizer.batch
         rows = self.draw(steps * batch)
         total = torch.zeros((), device=self.device)
@@ -144,13 +165,7 @@ class SeedRun:
         for start in range(0, steps * batch, batch):
             total += self.step(rows[start : start + batch])
         self.model.eval()
-        loss = float(total) / steps
-        if not np.isfinite(loss):
-            raise UserError(
-                f"seed {self.seed}: the loss is not finite at step {self.progress.step} (stage {self.progress.stage}); "
-                f"lower optimizer.lr ({self.config.optimizer.lr:g}) or optimizer.clip ({self.config.optimizer.clip:g})."
-            )
-        return loss
+        return float(total) / steps
 
     def draw(self, count: int) -> Batch:
         """Training rows, fresh or from the finite set, each shown as one of the stage's views."""
@@ -164,19 +179,27 @@ class SeedRun:
 
     def step(self, rows: Batch) -> Tensor:
         """One optimizer step. Returns the loss before it."""
-        optimizer = self.config.optimizer
-        rate = optimizer.lr * min(1.0, (self.progress.warmed + 1) / max(1, optimizer.warmup))
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = self.rate
         self.optimizer.zero_grad(set_to_none=True)
         loss = batch_loss(self.model, rows)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), optimizer.clip)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.clip)
         self.optimizer.step()
+        self.stepped()
+        return loss.detach()
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        optimizer = self.config.optimizer
+        return optimizer.lr * min(1.0, (self.progress.warmed + 1) / max(1, optimizer.warmup))
+
+    def stepped(self) -> None:
+        """Count an optimizer step."""
         self.progress.step += 1
         self.progress.stage_step += 1
         self.progress.warmed += 1
-        return loss.detach()
 
     # -- stages -------------------------------------------------------------------------------------------------------
 

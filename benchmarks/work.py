@@ -1,0 +1,150 @@
+"""Work that is timed, in processes of its own, so that either side may use the cores as it likes best.
+
+A contender prepares a piece of work once; each call then does the same amount of it. `Cores` runs one copy in each of its
+processes at the same time and reports the wall time of the slowest.
+"""
+
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
+from internalize.training import SeedRun
+
+VALIDATION = 1024
+
+
+@dataclass(frozen=True)
+class Job:
+    """An amount of work: `steps` optimizer steps at each of `stages`, and an evaluation after each where `evaluate` is set."""
+
+    shape: ModelConfig
+    task_steps: int
+    batch: int
+    stages: tuple[int, ...]
+    steps: int
+    evaluate: bool = False
+
+
+def ours(job: Job) -> Callable[[], None]:
+    """The project's own engine: `SeedRun`."""
+    config = RunConfig(
+        task="C3",
+        steps=job.task_steps,
+        model=job.shape,
+        optimizer=OptimizerConfig(batch=job.batch),
+        evaluation=EvaluationConfig(validation=VALIDATION),
+    )
+    run = SeedRun(config, 0, Path(tempfile.mkdtemp()), lambda _: None)
+
+    def work() -> None:
+        for stage in job.stages:
+            run.progress.stage = stage
+            if job.steps:
+                run._train(job.steps)
+            if job.evaluate:
+                run.measure(run.validation, run.target())
+
+    return work
+
+
+def theirs(job: Job, attention: str) -> Callable[[], None]:
+    """The baseline."""
+    from benchmarks.baseline import Baseline
+
+    baseline = Baseline(job.shape, job.task_steps, job.batch, attention)
+
+    def work() -> None:
+        for stage in job.stages:
+            baseline.train(stage, job.steps)
+            if job.evaluate:
+                baseline.evaluate(stage, VALIDATION)
+
+    return work
+
+
+CONTENDERS: dict[str, Callable[[Job], Callable[[], None]]] = {
+    "ours": ours,
+    "eager": lambda job: theirs(job, "eager"),
+    "sdpa": lambda job: theirs(job, "sdpa"),
+}
+
+
+class Cores:
+    """One contender on some processes of some threads each."""
+
+    def __init__(self, contender: str, job: Job, processes: int, threads: int) -> None:
+        self.processes = processes
+        context = multiprocessing.get_context("spawn")
+        self.ends = []
+        for _ in range(processes):
+            near, far = context.Pipe()
+            context.Process(target=_serve, args=(far, contender, job, threads), daemon=True).start()
+            self.ends.append(near)
+        self._all("ready")  # prepared and warm
+
+    def seconds(self) -> float:
+        """Wall time of the work for one seed: that of all processes together, divided by their number."""
+        return max(self._all("go")) / self.processes
+
+    def close(self) -> None:
+        """Let the processes end."""
+        for end in self.ends:
+            end.send("stop")
+
+    def _all(self, word: str) -> list[float]:
+        for end in self.ends:
+            end.send(word)
+        return [end.recv() for end in self.ends]
+
+
+def _serve(end: Connection, contender: str, job: Job, threads: int) -> None:
+    torch.set_num_threads(threads)
+    work: Any = None
+    while (word := end.recv()) != "stop":
+        if word == "ready":
+            work = CONTENDERS[contender](job)
+            work()
+        started = time.perf_counter()
+        if word == "go":
+            work()
+        end.send(time.perf_counter() - started)
+
+
+def matrix_rate(threads: int, size: int = 2048) -> float:
+    """Operations a second of a float32 matrix product on `threads` threads, the best of some."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    a, best = torch.randn(size, size), float("inf")
+    for _ in range(8):
+        started = time.perf_counter()
+        torch.mm(a, a)
+        best = min(best, time.perf_counter() - started)
+    torch.set_num_threads(before)
+    return 2 * size**3 / best
+
+
+def needed_operations(job: Job, vocabulary: int) -> float:
+    """Multiplications and additions that training needs for all steps of the job: products of weights and of attention.
+
+    Only what is used is counted: causal halves, and the last layer from the first predicted column on. A backward pass
+    takes twice the operations of its forward pass.
+    """
+    shape, total = job.shape, 0.0
+    d, w = shape.width, shape.mlp
+    for stage in job.stages:
+        columns = 2 * job.task_steps - stage  # that the model reads
+        used = job.task_steps - stage  # whose prediction is used
+        for layer in range(shape.layers):
+            queries = used if layer == shape.layers - 1 else columns
+            pairs = queries * (columns - queries) + queries * (queries + 1) / 2
+            total += 2 * (2 * d * d * columns + (2 * d * d + 2 * d * w) * queries) + 4 * d * pairs
+        total += 2 * d * vocabulary * used
+    return 3 * total * job.batch * job.steps
