@@ -85,6 +85,7 @@ def test_the_command_repeats_the_run(config: RunConfig) -> None:
         ("run --model.width 30", "30 cannot be divided among 16 heads"),
         ("run --seeds 0", "--seeds must be at least 1"),
         ("run --processes 0", "--processes is 0"),
+        ("run --together 0", "--together is 0"),
         ("run --device abacus", 'device "abacus"'),
         ("run --task C2 --steps 2 --inputs uniform", "holds too few such inputs"),
         ("run --inputs constant", "the validation part of the input space holds too few"),

@@ -27,6 +27,7 @@ def fit(
     out: str | Path = "runs",
     processes: int | None = None,
     device: str = "cpu",
+    together: int | None = None,
     quiet: bool = False,
     **fields: Any,
 ) -> Run:
@@ -36,8 +37,9 @@ def fit(
         config: the configuration to start from; the defaults when left out.
         seeds: how many seeds (0, 1, ...), or the seeds themselves.
         out: the directory of all runs; this one gets a directory of its own there.
-        processes: seeds trained at once; one for each core when left out.
+        processes: processes that train at once; left out, one for each core of a CPU, and one for a GPU.
         device: a torch device, such as "cpu" or "cuda".
+        together: seeds that one process trains at once; left out, 1 on a CPU and up to 32 on a GPU.
         quiet: say nothing on standard error.
         fields: fields of `RunConfig` to replace, such as `task="C3"`; groups take a mapping, as `optimizer={"lr": 3e-4}`.
 
@@ -48,7 +50,7 @@ def fit(
     """
     config = configure(config or RunConfig(), **fields)
     run = Run(Path(out) / config.name(), config)
-    train([run], seed_list(seeds), processes=processes, device=device, quiet=quiet)
+    train([run], seed_list(seeds), processes=processes, device=device, together=together, quiet=quiet)
     return run
 
 
@@ -58,6 +60,7 @@ def train(
     *,
     processes: int | None = None,
     device: str = "cpu",
+    together: int | None = None,
     quiet: bool = False,
 ) -> None:
     """Train the given seeds of several runs side by side, with progress on standard error, and write their reports."""
@@ -80,7 +83,7 @@ def train(
         for job in jobs:
             show.add(job)
         try:
-            run_jobs(jobs, show, processes, device=device)
+            run_jobs(jobs, show, processes, device=device, together=together)
         finally:  # when some seeds fail, the page still shows the others
             for run in runs:
                 if run.seeds:

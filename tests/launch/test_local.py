@@ -55,6 +55,27 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         run_jobs([job(tmp_path)], lambda *_: None)
 
 
+def test_one_process_can_train_several_seeds(tmp_path: Path) -> None:
+    events = []
+    run_jobs([job(tmp_path, seed) for seed in range(3)], lambda job, event: events.append((job.seed, event)), 1, together=2)
+    for seed in range(3):
+        assert json.loads((tmp_path / f"seed-{seed}" / "result.json").read_text())["seed"] == seed
+        kinds = [event["kind"] for whose, event in events if whose == seed]
+        assert kinds.count("result") == kinds.count("end") == 1
+    assert all(event.get("seed", whose) == whose for whose, event in events)
+    order = [whose for whose, event in events if event["kind"] == "result"]
+    assert order[-1] == 2  # the third one waited for the process of the first two
+
+
+def test_a_failed_seed_among_several_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    seed = job(tmp_path, 1)
+    seed.directory.mkdir()
+    (seed.directory / "last.safetensors").write_bytes(b"damaged")
+    with pytest.raises(UserError, match=r"seed-1/last.safetensors: this is not a checkpoint"):
+        run_jobs([job(tmp_path), seed, job(tmp_path, 2)], lambda *_: None, together=3)
+    assert [(tmp_path / f"seed-{index}" / "result.json").exists() for index in range(3)] == [True, False, True]
+
+
 def test_a_worker_that_dies_is_told_with_how_to_go_on(tmp_path: Path) -> None:
     long = configure(CONFIG, schedule={"budget": 100_000})
 

@@ -52,7 +52,7 @@ def test_seeds_together_equal_seeds_alone(schedule: Schedule, precision: torch.d
     for seed in SEEDS:
         draws(SeedRun(config, seed, tmp_path / f"alone-{seed}", lambda _: None), alone[seed]).run()
     runs = [draws(SeedRun(config, seed, tmp_path / f"together-{seed}", lambda _: None), together[seed]) for seed in SEEDS]
-    assert train_together(runs) == []
+    assert train_together(runs) == {}
     steps = set()
     for seed in SEEDS:
         assert len(alone[seed]) == len(together[seed])
@@ -77,8 +77,9 @@ def test_a_seed_that_fails_stops_costing_and_the_others_go_on(tmp_path: Path) ->
     runs = [SeedRun(CONFIG, seed, tmp_path / str(seed), lambda _: None) for seed in SEEDS]
     with torch.no_grad():
         runs[1].model.unembedding.weight.fill_(torch.inf)
-    (error,) = train_together(runs)
-    assert "seed 1: the loss is not finite" in str(error)
+    (failed,) = train_together(runs).items()
+    assert failed[0] == 1
+    assert "seed 1: the loss is not finite" in str(failed[1])
     assert [(tmp_path / str(seed) / "result.json").exists() for seed in SEEDS] == [True, False, True]
 
 
@@ -101,7 +102,7 @@ def test_seeds_together_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         run.notify = stop
     with pytest.raises(KeyboardInterrupt):
         train_together(stopped)
-    assert train_together(runs("cut")) == []
+    assert train_together(runs("cut")) == {}
     for seed in SEEDS:
         results = [json.loads((tmp_path / f"{how}-{seed}" / "result.json").read_text()) for how in ("whole", "cut")]
         assert results[0]["accuracy"] == results[1]["accuracy"]

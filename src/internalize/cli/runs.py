@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -57,16 +57,23 @@ class RunCommand(RunConfig):
     out: Path = Path("runs")
     """directory of all runs; this one gets a directory of its own there"""
     processes: int | None = None
-    """seeds trained at once; one for each core when left out"""
+    """processes that train at once; left out: one for each core of a CPU, one for a GPU"""
     device: str = "cpu"
     """torch device"""
+    together: int | None = None
+    """seeds that one process trains at once; left out: 1 on a CPU, up to 32 on a GPU"""
     json: bool = False
     """print one JSON object instead of tables"""
 
     def __call__(self) -> None:
         """Train, then show the outcome."""
         seeds = consecutive(self.seeds, self.first_seed)
-        run = fit(self.config(), seeds=seeds, out=self.out, processes=_at_least_one(self.processes), device=self.device)
+        run = fit(
+            self.config(),
+            seeds=seeds,
+            out=self.out,
+            **_how(self.processes, self.device, self.together),
+        )
         print_run(run, self.json, self.max_loss)
 
     def config(self) -> RunConfig:
@@ -81,16 +88,22 @@ class Resume:
     directory: Annotated[Path, tyro.conf.Positional]
     """the run's directory"""
     processes: int | None = None
-    """seeds trained at once; one for each core when left out"""
+    """processes that train at once; left out: one for each core of a CPU, one for a GPU"""
     device: str = "cpu"
     """torch device"""
+    together: int | None = None
+    """seeds that one process trains at once; left out: 1 on a CPU, up to 32 on a GPU"""
     json: bool = False
     """print one JSON object instead of tables"""
 
     def __call__(self) -> None:
         """Train on, then show the outcome."""
         run = load(self.directory)
-        train([run], run.unfinished, processes=_at_least_one(self.processes), device=self.device)
+        train(
+            [run],
+            run.unfinished,
+            **_how(self.processes, self.device, self.together),
+        )
         print_run(run, self.json)
 
 
@@ -124,10 +137,12 @@ def consecutive(seeds: int, first_seed: int) -> range:
     return range(first_seed, first_seed + seeds)
 
 
-def _at_least_one(processes: int | None) -> int | None:
-    if processes is not None and processes < 1:
-        raise UserError(f"--processes is {processes}; it must be at least 1.")
-    return processes
+def _how(processes: int | None, device: str, together: int | None) -> dict[str, Any]:
+    """How to train, as arguments of `train`. Raises `UserError`."""
+    for flag, value in (("processes", processes), ("together", together)):
+        if value is not None and value < 1:
+            raise UserError(f"--{flag} is {value}; it must be at least 1.")
+    return {"processes": processes, "device": device, "together": together}
 
 
 def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:

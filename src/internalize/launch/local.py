@@ -1,6 +1,7 @@
-"""Runs seeds side by side on this machine: one process of one thread for each core.
+"""Runs seeds side by side on this machine.
 
-One thread a process makes a seed's result independent of how many run beside it, and small models gain nothing from more.
+On a CPU: one process of one thread for each core. One thread a process makes a seed's result independent of how many run
+beside it, and small models gain nothing from more. On a GPU: one process that trains many seeds of a configuration at once.
 """
 
 import json
@@ -19,6 +20,8 @@ from typing import IO, Any
 from internalize.config import RunConfig
 from internalize.errors import UserError
 
+TOGETHER = 32  # seeds that one process trains at once on a GPU
+
 Event = Mapping[str, Any]
 
 
@@ -36,6 +39,9 @@ class Job:
         return (self.directory / "result.json").exists()
 
 
+Group = tuple[Job, ...]  # seeds of one configuration, trained by one process
+
+
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -47,35 +53,40 @@ def run_jobs(
     processes: int | None = None,
     threads: int = 1,
     device: str = "cpu",
+    together: int | None = None,
 ) -> None:
     """Train all jobs that are not finished, in their order, and report each event with its job.
 
-    A job that fails does not stop the others. Raises `UserError` with every failure at the end. When interrupted, workers
-    are ended; what they had saved stays.
+    A process trains up to `together` seeds of one configuration at once. Left out, that is 1 on a CPU, where it gains
+    little (docs/performance.md), and 32 in a single process elsewhere. A job that fails does not stop the others. Raises
+    `UserError` with every failure at the end. When interrupted, workers are ended; what they had saved stays.
     """
-    waiting = [job for job in jobs if not job.finished]
-    processes = processes or max(1, cores() // threads)
-    events: queue.Queue[tuple[Job, Event]] = queue.Queue()
+    on_cpu = device == "cpu"
+    waiting = _groups([job for job in jobs if not job.finished], together or (1 if on_cpu else TOGETHER))
+    processes = processes or (max(1, cores() // threads) if on_cpu else 1)
+    events: queue.Queue[tuple[Group, Event]] = queue.Queue()
     failures: list[str] = []
     with _workers() as running:
         while waiting or running:
             while waiting and len(running) < processes:
-                job = waiting.pop(0)
-                running[job] = _start(job, threads, device, events)
-            job, event = events.get()
+                group = waiting.pop(0)
+                running[group] = _start(group, threads, device, events)
+            group, event = events.get()
             if event["kind"] == "end":
-                running.pop(job)
+                running.pop(group)
             elif event["kind"] == "error":
                 failures.append(event["message"])
-            on_event(job, event)
+            for job in group:
+                if event.get("seed", job.seed) == job.seed:
+                    on_event(job, event)
     if failures:
         raise UserError(" ".join(failures))
 
 
 @contextmanager
-def _workers() -> Iterator[dict[Job, "subprocess.Popen[str]"]]:
+def _workers() -> Iterator[dict[Group, "subprocess.Popen[str]"]]:
     """The running workers; none outlives the block."""
-    running: dict[Job, subprocess.Popen[str]] = {}
+    running: dict[Group, subprocess.Popen[str]] = {}
     try:
         yield running
     finally:
@@ -84,7 +95,15 @@ def _workers() -> Iterator[dict[Job, "subprocess.Popen[str]"]]:
             process.wait()
 
 
-def _start(job: Job, threads: int, device: str, events: "queue.Queue[tuple[Job, Event]]") -> "subprocess.Popen[str]":
+def _groups(jobs: Sequence[Job], together: int) -> list[Group]:
+    """Jobs of one configuration in groups of at most `together`, in their order."""
+    by_config: dict[str, list[Job]] = {}
+    for job in jobs:
+        by_config.setdefault(json.dumps(job.config.to_json()), []).append(job)
+    return [tuple(some[start : start + together]) for some in by_config.values() for start in range(0, len(some), together)]
+
+
+def _start(group: Group, threads: int, device: str, events: "queue.Queue[tuple[Group, Event]]") -> "subprocess.Popen[str]":
     errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by the thread that reads it
     process = subprocess.Popen(
         [sys.executable, "-m", "internalize.launch.worker"],
@@ -95,29 +114,34 @@ def _start(job: Job, threads: int, device: str, events: "queue.Queue[tuple[Job, 
         start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends its workers
     )
     assert process.stdin is not None
-    description = {"config": job.config.to_json(), "seed": job.seed, "directory": str(job.directory.resolve())}
-    process.stdin.write(json.dumps({**description, "threads": threads, "device": device}) + "\n")
+    seeds = [{"seed": job.seed, "directory": str(job.directory.resolve())} for job in group]
+    work = {"config": group[0].config.to_json(), "seeds": seeds, "threads": threads, "device": device}
+    process.stdin.write(json.dumps(work) + "\n")
     process.stdin.flush()  # and left open: its end tells the worker that its parent is gone
-    threading.Thread(target=_listen, args=(job, process, errors, events), daemon=True).start()
+    threading.Thread(target=_listen, args=(group, process, errors, events), daemon=True).start()
     return process
 
 
-def _listen(job: Job, process: "subprocess.Popen[str]", errors: IO[str], events: "queue.Queue[tuple[Job, Event]]") -> None:
+def _listen(
+    group: Group, process: "subprocess.Popen[str]", errors: IO[str], events: "queue.Queue[tuple[Group, Event]]"
+) -> None:
     """Pass a worker's events on; then say how it ended."""
     assert process.stdout is not None
     failed = False
     for line in process.stdout:
         event = json.loads(line)
         failed |= event["kind"] == "error"
-        events.put((job, event))
+        events.put((group, event))
     code = process.wait()
     if code and not failed:
         errors.seek(0)
         why = f"by signal {-code}" if code < 0 else f"with exit code {code}: {errors.read().strip() or 'no message'}"
-        message = f"{job.label}: the training process ended {why}; run the same command again to resume."
-        events.put((job, {"kind": "error", "message": message}))
+        message = (
+            f"{', '.join(job.label for job in group)}: the training process ended {why}; run the same command again to resume."
+        )
+        events.put((group, {"kind": "error", "message": message}))
     errors.close()
     process.stdout.close()
     if process.stdin is not None:
         process.stdin.close()
-    events.put((job, {"kind": "end"}))
+    events.put((group, {"kind": "end"}))

@@ -1,4 +1,4 @@
-"""One seed in a process of its own: `python -m internalize.launch.worker`, started by `local.py`.
+"""Some seeds of one configuration in a process of their own: `python -m internalize.launch.worker`, started by `local.py`.
 
 Reads one JSON job from standard input; writes one JSON event a line to standard output. It ends at once when its parent does.
 """
@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from internalize.config import RunConfig
 from internalize.errors import UserError
-from internalize.training import SeedRun
+from internalize.training import SeedRun, train_together
 
 
 def main() -> None:
@@ -24,17 +25,27 @@ def main() -> None:
     job = json.loads(sys.stdin.readline())
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(job["threads"])
-    directory = Path(job["directory"])
+    directory = Path()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with FileLock(directory / ".lock", timeout=0):
-            SeedRun(RunConfig.from_json(job["config"]), job["seed"], directory, _send, job["device"]).run()
+        with ExitStack() as locks:
+            config, runs = RunConfig.from_json(job["config"]), []
+            for one in job["seeds"]:
+                directory = Path(one["directory"])
+                directory.mkdir(parents=True, exist_ok=True)
+                locks.enter_context(FileLock(directory / ".lock", timeout=0))
+                runs.append(SeedRun(config, one["seed"], directory, _send, job["device"]))
+            if len(runs) == 1:
+                runs[0].run()
+            else:
+                for seed, error in train_together(runs).items():
+                    _send({"kind": "error", "seed": seed, "message": str(error)})
     except Timeout:
         _send({"kind": "error", "message": f"{directory}: another process is training this seed; wait for it or stop it."})
     except UserError as error:
         _send({"kind": "error", "message": str(error)})
     except OSError as error:
-        _send({"kind": "error", "message": f"{directory}: cannot be written ({error.strerror or error})."})
+        path = error.filename or directory
+        _send({"kind": "error", "message": f"{path}: cannot be written ({error.strerror or error})."})
 
 
 def _send(event: Mapping[str, Any]) -> None:

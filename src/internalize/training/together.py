@@ -24,11 +24,11 @@ from internalize.training.loop import SeedRun
 EPSILON = 1e-8  # of AdamW, and 1e-6 of clipping: torch's defaults
 
 
-def train_together(runs: Sequence[SeedRun]) -> list[UserError]:
-    """Train seeds of one configuration to their ends. Returns the errors of those that failed."""
+def train_together(runs: Sequence[SeedRun]) -> dict[int, UserError]:
+    """Train seeds of one configuration to their ends. Returns the errors of the seeds that failed."""
     courses: dict[SeedRun, Generator[int, float, dict[str, Any]]] = {run: run.course() for run in runs}
     losses: dict[SeedRun, float | None] = dict.fromkeys(runs)
-    errors: list[UserError] = []
+    errors: dict[int, UserError] = {}
     stack: _Stack | None = None
     while courses:
         wanted: dict[SeedRun, int] = {}
@@ -39,7 +39,7 @@ def train_together(runs: Sequence[SeedRun]) -> list[UserError]:
             except StopIteration:
                 del courses[run]
             except UserError as error:
-                errors.append(error)
+                errors[run.seed] = error
                 del courses[run]
         if wanted:
             if stack is None or list(wanted) != stack.runs:
