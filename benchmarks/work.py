@@ -8,7 +8,7 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -88,10 +88,13 @@ class Cores:
             near, far = context.Pipe()
             context.Process(target=_serve, args=(far, contender, job, threads), daemon=True).start()
             self.ends.append(near)
-        self._all("ready")  # prepared and warm
+        self.warm = False
 
     def seconds(self) -> float:
         """Wall time of the work for one seed: that of all processes together, divided by their number."""
+        if not self.warm:
+            self._all("ready")
+            self.warm = True
         return max(self._all("go")) / self.processes
 
     def close(self) -> None:
@@ -111,7 +114,7 @@ def _serve(end: Connection, contender: str, job: Job, threads: int) -> None:
     while (word := end.recv()) != "stop":
         if word == "ready":
             work = CONTENDERS[contender](job)
-            work()
+            CONTENDERS[contender](replace(job, stages=job.stages[:1], steps=min(job.steps, 2)))()  # warm-up
         started = time.perf_counter()
         if word == "go":
             work()

@@ -29,7 +29,7 @@ def train_together(runs: Sequence[SeedRun]) -> dict[int, UserError]:
     courses: dict[SeedRun, Generator[int, float, dict[str, Any]]] = {run: run.course() for run in runs}
     losses: dict[SeedRun, float | None] = dict.fromkeys(runs)
     errors: dict[int, UserError] = {}
-    stack: _Stack | None = None
+    stack: Stack | None = None
     while courses:
         wanted: dict[SeedRun, int] = {}
         for run, course in list(courses.items()):
@@ -43,12 +43,12 @@ def train_together(runs: Sequence[SeedRun]) -> dict[int, UserError]:
                 del courses[run]
         if wanted:
             if stack is None or list(wanted) != stack.runs:
-                stack = _Stack(list(wanted))
+                stack = Stack(list(wanted))
             losses.update(stack.train(list(wanted.values())))
     return errors
 
 
-class _Stack:
+class Stack:
     """The weights and moments of several seeds, (S, ...) for each parameter; every seed's model and optimizer hold views."""
 
     def __init__(self, runs: list[SeedRun]) -> None:
