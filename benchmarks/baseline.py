@@ -6,9 +6,12 @@ or sdpa attention, whichever is faster.
 
 import numpy as np
 import torch
+import transformers
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from internalize import ModelConfig
+
+transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 BOS, FIRST = 0, 1  # the states and symbols of C_3 are 1, 2, 3
 
@@ -19,7 +22,7 @@ class Baseline:
     def __init__(self, shape: ModelConfig, steps: int, batch: int, attention: str, seed: int = 0) -> None:
         torch.manual_seed(seed)
         config = GPT2Config(
-            vocab_size=FIRST + 3,
+            vocab_size=FIRST + 4,
             n_positions=2 * steps + 2,
             n_embd=shape.width,
             n_layer=shape.layers,
@@ -30,7 +33,7 @@ class Baseline:
             attn_pdrop=0,
             bos_token_id=BOS,
             eos_token_id=None,
-            pad_token_id=BOS,
+            pad_token_id=FIRST + 3,  # never occurs
             attn_implementation=attention,
         )
         self.model = GPT2LMHeadModel(config)

@@ -99,7 +99,8 @@ def constructions_table() -> str:
         words = row["command"].split()
         steps = int(words[words.index("--steps") + 1]) if "--steps" in words else 25
         name = words[2]
-        swept = row["verification"]["inputs"] in (2_000, 10_000) or (row["verification"]["exhaustive"] and name[1:].isdigit())
+        in_sweep = name[1:].isdigit() and name[0] == "C" and int(name[1:]) <= 64
+        swept = in_sweep and (row["verification"]["exhaustive"] or row["verification"]["inputs"] <= 10_000)
         groups.setdefault(("C2 .. C64" if swept else name, row["construction"]["via"], steps), []).append(row)
     lines = []
     for (name, via, steps), members in sorted(groups.items(), key=lambda item: (item[0][0] != "C2 .. C64", item[0])):
@@ -249,6 +250,30 @@ def shift_table() -> str:
     return table(head, lines)
 
 
+def engine_table() -> str:
+    """The engine against a plain Hugging Face loop."""
+    row = rows("engine")[-1]
+    lines = []
+    for name, job in row["jobs"].items():
+        share_of_rate = "-" if job["roofline"] is None else f"{job['roofline']:.0%}"
+        low, high = job["ratios"]
+        ways = [f"{1e3 * job[side]['seconds']:,.0f} ({job[side]['way']})" for side in ("ours", "baseline")]
+        lines.append([name, *ways, f"**{job['ratio']:.2f}** ({low:.2f} to {high:.2f})", share_of_rate])
+    head = ["", "ours, ms (processes x threads)", "baseline, ms", "ratio (range over repeats)", "of matrix rate"]
+    rate = min(job["gflops"] for job in row["jobs"].values()), max(job["gflops"] for job in row["jobs"].values())
+    where = f"Commit {row['commit']}, {row['cores_used']} cores, matrix rate {rate[0]:.0f} to {rate[1]:.0f} GFLOP/s."
+    return f"{table(head, lines)}\n\n{where}"
+
+
+def growth_table() -> str:
+    """A step's time and memory against T, d, L and seeds."""
+    lines = []
+    for row in rows("growth"):
+        time = f"{row['milliseconds_per_seed']:.1f} ({row['least']:.1f} to {row['most']:.1f})"
+        lines.append([str(row[name]) for name in ("T", "d", "L", "seeds")] + [time, f"{row['memory_bytes'] / 2**20:,.0f}"])
+    return table(["T", "d", "L", "seeds together", "ms a step and seed (range)", "peak memory, MiB"], lines)
+
+
 TEXTS: dict[str, Callable[[], str]] = {
     "demo_table": demo_table,
     "coverage_table": coverage_table,
@@ -258,8 +283,10 @@ TEXTS: dict[str, Callable[[], str]] = {
     "tree_table": tree_table,
     "mlp_table": mlp_table,
     "shift_table": shift_table,
+    "engine_table": engine_table,
+    "growth_table": growth_table,
 }
-DOCUMENTS = ("README.md", "docs/theory.md")
+DOCUMENTS = ("README.md", "docs/theory.md", "docs/performance.md")
 PICTURES: dict[str, Callable[[], str]] = {"demo.svg": demo_picture, "mlp-parity.svg": mlp_picture}
 
 

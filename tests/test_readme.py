@@ -8,7 +8,7 @@ import pytest
 import tyro
 
 import internalize
-from internalize.cli import RunCommand
+from internalize.cli import COMMANDS, RunCommand
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -54,6 +54,9 @@ def test_the_commands_are_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     lamp = [tyro.cli(RunCommand, args=arguments).config() for arguments in runs][1]
     assert [lamp.make_curriculum().target(4, stage).shown for stage in range(3)] == [4, 2, 0]
     assert lamp.make_task().encode("press wait " * 6).row(0).answer == (2,)
+    for line in lines:
+        if line.startswith("internalize "):
+            tyro.extras.subcommand_cli_from_dict(COMMANDS, args=shlex.split(line)[1:])
     targets = {line.split()[1] for line in lines if line.startswith("make ")}
     makefile = (ROOT / "Makefile").read_text()
     assert targets == {"demo", "test"}

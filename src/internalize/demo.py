@@ -9,13 +9,15 @@ from typing import Any
 from internalize.api import train
 from internalize.config import ID, EvaluationConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Schedule
+from internalize.models import ModelConfig
 from internalize.report import write_report
 from internalize.runs import Run
 
 ARMS = ("left", "cot", "e2e")  # the longest first, so that two cores finish together
 STEPS = 14
 RATES = {"left": 1e-3, "cot": 2e-3, "e2e": 1e-3}  # the best of four for each arm (results/demo-pilot.jsonl)
-SCHEDULE = Schedule(budget=14_000, threshold=0.99, stage_budget=1000, exhausted="rollback")
+MODEL = ModelConfig(width=128, heads=32)
+SCHEDULE = Schedule(budget=10_000, threshold=0.99, stage_budget=1000, exhausted="rollback")
 
 
 def demo_config(curriculum: str) -> RunConfig:
@@ -24,6 +26,7 @@ def demo_config(curriculum: str) -> RunConfig:
         task="C2",
         steps=STEPS,
         curriculum=curriculum,
+        model=MODEL,
         optimizer=OptimizerConfig(lr=RATES[curriculum], batch=64),
         schedule=SCHEDULE,
         evaluation=EvaluationConfig(splits=("biased:1:0.8", "sticky", "blocks"), validation=1000),
