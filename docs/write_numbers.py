@@ -192,6 +192,17 @@ def mlp_table() -> str:
     return f"{lines_text}\n\nRatio of the medians, direct / curriculum: {'' if direct < inf else 'more than '}{ratio:.2f}."
 
 
+def mlp_variants_table() -> str:
+    """The same with other inputs, data and hints: fewer seeds."""
+    lines = []
+    for row in rows("mlp-parity-variants"):
+        reached = [count for count in row["samples_to_95"] if count is not None]
+        final = [curve[-1] for curve in row["accuracy"]]
+        spread = f"{mean(final):.3f} ({min(final):.3f} to {max(final):.3f})"
+        lines.append([f"`{row['command']}`", spread, share(len(reached), len(final)), f"{min(reached):,}" if reached else "-"])
+    return table(["command", "final accuracy", "reach .95", "fewest examples to .95"], lines)
+
+
 def mlp_picture() -> str:
     """docs/mlp-parity.svg: accuracy against examples."""
     curves = {name: Curve(np.array(row["samples"]), np.array(row["accuracy"])) for name, row in mlp_rows().items()}
@@ -282,6 +293,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "parity_batch_table": parity_batch_table,
     "tree_table": tree_table,
     "mlp_table": mlp_table,
+    "mlp_variants_table": mlp_variants_table,
     "shift_table": shift_table,
     "engine_table": engine_table,
     "growth_table": growth_table,
