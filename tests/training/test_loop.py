@@ -345,3 +345,16 @@ def test_a_quarter_of_the_validation_inputs_can_rule_a_stage_out(tmp_path: Path,
         monkeypatch.setattr(run, "measure", measure(right))
         assert all(accuracy.n == looks[-1] for accuracy in run._validate().values())
         assert asked == looks
+
+
+def test_a_run_that_was_killed_between_its_last_save_and_its_result_finishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train(TINY, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(SeedRun, "_finish", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train(TINY, tmp_path / "cut")
+    again = train(TINY, tmp_path / "cut")
+    assert again["accuracy"] == whole["accuracy"]
+    assert outcome(tmp_path / "cut")[1:2] == outcome(tmp_path / "whole")[1:2]

@@ -46,6 +46,7 @@ from internalize.training.data import held_out, training_set
 SAVE_SECONDS = 20.0
 RULED_OUT = 0.999  # confidence with which a quarter of the validation inputs may rule out that a stage is learnt
 
+Course = Generator[int, float | None, dict[str, Any]]
 Notify = Callable[[Mapping[str, Any]], None]
 
 
@@ -81,19 +82,19 @@ class SeedRun:
 
     def run(self) -> dict[str, Any]:
         """Train to the end (or from where an earlier attempt was saved), write result.json and return it."""
-        course = self.course()
-        steps = next(course)
+        course, loss = self.course(), None
         while True:
             try:
-                steps = course.send(self._train(steps))
-            except StopIteration as end:
+                steps = course.send(loss)
+            except StopIteration as end:  # at once, where only the result was missing
                 return dict(end.value)
+            loss = self._train(steps)
 
-    def course(self) -> Generator[int, float, dict[str, Any]]:
+    def course(self) -> Course:
         """The run as a dialogue, so that whoever trains several seeds at once drives each through its own course.
 
-        It yields the number of optimizer steps to take next and is sent their mean loss; in between it evaluates, saves
-        and moves from stage to stage. Returns the content of result.json. Raises `UserError`.
+        It yields the number of optimizer steps to take next and is sent their mean loss (None to begin with); in between it
+        evaluates, saves and moves from stage to stage. Returns the content of result.json. Raises `UserError`.
         """
         (self.directory / "stages").mkdir(parents=True, exist_ok=True)
         self._restore()
@@ -122,7 +123,7 @@ class SeedRun:
 
     # -- one block of steps -------------------------------------------------------------------------------------------
 
-    def _block(self) -> Generator[int, float, Literal["continue", "passed", "exhausted"]]:
+    def _block(self) -> Generator[int, float | None, Literal["continue", "passed", "exhausted"]]:
         """Train until the next check, and say how the stage stands."""
         at, schedule = self.progress, self.config.schedule
         if at.stage_step == 0:
@@ -132,7 +133,7 @@ class SeedRun:
         loss = None
         if steps > 0:
             loss = yield steps
-            if not np.isfinite(loss):
+            if loss is None or not np.isfinite(loss):
                 raise UserError(
                     f"seed {self.seed}: the loss is not finite at step {at.step} (stage {at.stage}); "
                     f"lower optimizer.lr ({self.config.optimizer.lr:g}) or optimizer.clip ({self.config.optimizer.clip:g})."

@@ -8,8 +8,7 @@ has failed, leaves the stack and stops costing.
 The outcome equals that of separate runs: the data exactly, the weights to the tolerance of float arithmetic.
 """
 
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -26,16 +25,15 @@ EPSILON = 1e-8  # of AdamW, and 1e-6 of clipping: torch's defaults
 
 def train_together(runs: Sequence[SeedRun]) -> dict[int, UserError]:
     """Train seeds of one configuration to their ends. Returns the errors of the seeds that failed."""
-    courses: dict[SeedRun, Generator[int, float, dict[str, Any]]] = {run: run.course() for run in runs}
+    courses = {run: run.course() for run in runs}
     losses: dict[SeedRun, float | None] = dict.fromkeys(runs)
     errors: dict[int, UserError] = {}
     stack: Stack | None = None
     while courses:
         wanted: dict[SeedRun, int] = {}
         for run, course in list(courses.items()):
-            loss = losses[run]
             try:
-                wanted[run] = next(course) if loss is None else course.send(loss)
+                wanted[run] = course.send(losses[run])
             except StopIteration:
                 del courses[run]
             except UserError as error:
