@@ -1,7 +1,6 @@
 """From Python: `fit` trains every seed of one configuration, `train` those of several, `construct` writes weights down."""
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from internalize.config import RunConfig, file_name
+from internalize.config import RunConfig, command_line, file_name
 from internalize.errors import UserError
 from internalize.launch import Job, cores, display, make_plan, run_jobs
 from internalize.runs import Run
@@ -117,7 +116,7 @@ def construct(
     check_data(config)
     run = Run(Path(out) / file_name(f"{problem.name}-T{steps}-{via}"), config)
     run.create()
-    command = shlex.join(["internalize", "construct", task, "--steps", str(steps), "--via", via, "--inputs", str(inputs)])
+    command = command_line("construct", [("steps", steps), ("via", via), ("inputs", inputs)], task)
     origin = {"command": command, "construction": made.summary(), "verification": dataclasses.asdict(checked)}
     SeedRun(config, 0, run.seed_directory(0), lambda _: None).adopt(made.model, **origin)
     run.report()

@@ -1,4 +1,4 @@
-"""Checks that the settings of a configuration have the types that its dataclass declares."""
+"""Checks that every configuration shares: the types that its dataclass declares, and least values."""
 
 import dataclasses
 from typing import Any, get_type_hints
@@ -6,6 +6,13 @@ from typing import Any, get_type_hints
 from typeguard import TypeCheckError, check_type
 
 from internalize.errors import UserError
+
+
+def check_at_least(config: Any, least: int, *names: str, group: str = "") -> None:
+    """Raise `UserError` for the first of the named fields that is below `least`."""
+    for name in names:
+        if not getattr(config, name) >= least:  # so that NaN fails, too
+            raise UserError(f"{group}{name} is {getattr(config, name)}; it must be at least {least}.")
 
 
 def check_types(config: Any, group: str = "") -> None:

@@ -9,12 +9,12 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from internalize import curricula, tasks
-from internalize.checking import check_types
+from internalize.checking import check_at_least, check_types
 from internalize.curricula import Curriculum, RemovalConfig, Schedule
 from internalize.errors import UserError
 from internalize.models import ModelConfig
@@ -53,14 +53,10 @@ class OptimizerConfig:
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"optimizer.{name} is {getattr(self, name)}; it must be at least 0 and below 1.")
-        if not self.weight_decay >= 0:
-            raise UserError(f"optimizer.weight_decay is {self.weight_decay}; it must be at least 0.")
-        if self.warmup < 0:
-            raise UserError(f"optimizer.warmup is {self.warmup}; it must be at least 0.")
+        check_at_least(self, 0, "weight_decay", "warmup", group="optimizer.")
         if not self.clip > 0:
             raise UserError(f"optimizer.clip is {self.clip}; it must be above 0.")
-        if self.batch < 1:
-            raise UserError(f"optimizer.batch is {self.batch}; it must be at least 1.")
+        check_at_least(self, 1, "batch", group="optimizer.")
 
 
 @dataclass(frozen=True)
@@ -78,9 +74,7 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         check_types(self, "evaluation.")
-        for name in ("samples", "stage_samples", "validation"):
-            if getattr(self, name) < 1:
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least 1.")
+        check_at_least(self, 1, "samples", "stage_samples", "validation", group="evaluation.")
 
 
 @dataclass(frozen=True)
@@ -114,8 +108,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.train_size < 0:
-            raise UserError(f"train_size is {self.train_size}; it must be at least 0.")
+        check_at_least(self, 0, "train_size")
         object.__setattr__(self, "task", tasks.inline(self.task))
         object.__setattr__(self, "curriculum", curricula.pin(self.curriculum))
         task, _ = self.make_task(), self.make_curriculum()
@@ -157,13 +150,8 @@ class RunConfig:
 
     def command(self, seeds: Sequence[int]) -> str:
         """The command line that trains this configuration on consecutive `seeds`."""
-        words = ["internalize", "run"]
-        for name, value in flat(self.changed()):
-            group, _, last = name.replace("_", "-").rpartition(".")
-            flag = "--" + (group + "." if group else "") + ("no-" if value is False else "") + last
-            words += [flag, *(value if isinstance(value, tuple) else [] if isinstance(value, bool) else [value])]
-        words += ["--seeds", str(len(seeds))] + (["--first-seed", str(seeds[0])] if seeds[0] else [])
-        return shlex.join(map(str, words))
+        which = [("seeds", len(seeds)), *([("first_seed", seeds[0])] if seeds[0] else [])]
+        return command_line("run", flat(self.changed()) + which)
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **dataclasses.asdict(self)}
@@ -192,6 +180,16 @@ GROUPS = {
     "evaluation": EvaluationConfig,
 }
 ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run trains on (paper)
+
+
+def command_line(command: str, settings: Iterable[tuple[str, Any]], *positional: str) -> str:
+    """The line that calls `internalize <command>` with (dotted name, value) settings as flags."""
+    words = ["internalize", command, *positional]
+    for name, value in settings:
+        group, dot, last = name.replace("_", "-").rpartition(".")
+        words.append(f"--{group}{dot}{'no-' if value is False else ''}{last}")
+        words += map(str, value if isinstance(value, tuple) else [] if isinstance(value, bool) else [value])
+    return shlex.join(words)
 
 
 def file_name(text: str) -> str:

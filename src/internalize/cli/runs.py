@@ -44,8 +44,28 @@ class Demo:
         console.print(f"Chance is {outcome.chance:.3f}. The page with the curve: {outcome.report}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How to train, whatever is trained."""
+
+    processes: int | None = None
+    """processes that train at once; left out: one for each core of a CPU, one for a GPU"""
+    device: str = "cpu"
+    """torch device"""
+    together: int | None = None
+    """seeds that one process trains at once; left out: 1 on a CPU, up to 32 on a GPU"""
+
+    def how(self) -> dict[str, Any]:
+        """As arguments of `train`. Raises `UserError`."""
+        for flag in ("processes", "together"):
+            value = getattr(self, flag)
+            if value is not None and value < 1:
+                raise UserError(f"--{flag} is {value}; it must be at least 1.")
+        return {entry.name: getattr(self, entry.name) for entry in fields(How)}
+
+
 @dataclass(frozen=True)
-class RunCommand(RunConfig):
+class RunCommand(How, RunConfig):
     """Train some seeds of one configuration, or go on with a run that was interrupted."""
 
     seeds: int = 1
@@ -56,24 +76,13 @@ class RunCommand(RunConfig):
     """name the shortest chain that loses at most this much accuracy against the full chain, chosen on validation inputs"""
     out: Path = Path("runs")
     """directory of all runs; this one gets a directory of its own there"""
-    processes: int | None = None
-    """processes that train at once; left out: one for each core of a CPU, one for a GPU"""
-    device: str = "cpu"
-    """torch device"""
-    together: int | None = None
-    """seeds that one process trains at once; left out: 1 on a CPU, up to 32 on a GPU"""
     json: bool = False
     """print one JSON object instead of tables"""
 
     def __call__(self) -> None:
         """Train, then show the outcome."""
         seeds = consecutive(self.seeds, self.first_seed)
-        run = fit(
-            self.config(),
-            seeds=seeds,
-            out=self.out,
-            **_how(self.processes, self.device, self.together),
-        )
+        run = fit(self.config(), seeds=seeds, out=self.out, **self.how())
         print_run(run, self.json, self.max_loss)
 
     def config(self) -> RunConfig:
@@ -82,28 +91,18 @@ class RunCommand(RunConfig):
 
 
 @dataclass(frozen=True)
-class Resume:
+class Resume(How):
     """Go on with every unfinished seed of a run, exactly as if it had not been interrupted."""
 
     directory: Annotated[Path, tyro.conf.Positional]
     """the run's directory"""
-    processes: int | None = None
-    """processes that train at once; left out: one for each core of a CPU, one for a GPU"""
-    device: str = "cpu"
-    """torch device"""
-    together: int | None = None
-    """seeds that one process trains at once; left out: 1 on a CPU, up to 32 on a GPU"""
     json: bool = False
     """print one JSON object instead of tables"""
 
     def __call__(self) -> None:
         """Train on, then show the outcome."""
         run = load(self.directory)
-        train(
-            [run],
-            run.unfinished,
-            **_how(self.processes, self.device, self.together),
-        )
+        train([run], run.unfinished, **self.how())
         print_run(run, self.json)
 
 
@@ -135,14 +134,6 @@ def consecutive(seeds: int, first_seed: int) -> range:
     if seeds < 1 or first_seed < 0:
         raise UserError("--seeds must be at least 1, and --first-seed at least 0.")
     return range(first_seed, first_seed + seeds)
-
-
-def _how(processes: int | None, device: str, together: int | None) -> dict[str, Any]:
-    """How to train, as arguments of `train`. Raises `UserError`."""
-    for flag, value in (("processes", processes), ("together", together)):
-        if value is not None and value < 1:
-            raise UserError(f"--{flag} is {value}; it must be at least 1.")
-    return {"processes": processes, "device": device, "together": together}
 
 
 def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:

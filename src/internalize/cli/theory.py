@@ -1,13 +1,12 @@
-"""`internalize construct | parity | mlp-parity`."""
+"""`internalize construct | parity | tree-parity | mlp-parity`."""
 
 import dataclasses
 import json
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -17,6 +16,7 @@ from rich.table import Table
 from internalize.api import construct, verified
 from internalize.checkpoint import write_whole
 from internalize.cli.runs import consecutive
+from internalize.config import command_line
 from internalize.errors import UserError
 from internalize.evaluation import wilson
 from internalize.provenance import provenance
@@ -30,7 +30,7 @@ from internalize.theory import (
     train_mlp_parity,
 )
 from internalize.theory.constructions import Via
-from internalize.theory.mlp_parity import Curve
+from internalize.theory.mlp_parity import Arm, Curve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Construct:
                 where, made, checked = None, construction.summary(), dataclasses.asdict(verification)
         if self.json:
             outcome = {"directory": where and str(where), "construction": made, "verification": checked}
-            print(json.dumps(_row(_command("construct", self), **outcome, seconds=round(time.monotonic() - started, 1))))
+            _print_row("construct", self, started, **outcome)
             return
         table = Table("", "built", "stated bound", title=f"{self.task} over {self.steps} steps via {self.via}")
         table.add_row("layers", str(made["layers"]), made["bound_layers"])
@@ -117,17 +117,15 @@ class Parity(ParityConfig):
                 "chain": outcome.chain.tolist(),
                 "accuracy": outcome.accuracy.tolist(),
             }
-            print(json.dumps(_row(_command("parity", self), **measured, seconds=round(time.monotonic() - started, 1))))
+            _print_row("parity", self, started, **measured)
             return
         if self.method == "internalize":
             table = Table("stage", "chain tokens", "invariant holds", title=f"parity of {self.support} of {self.bits} bits")
             for stage, holds in enumerate(stages, 1):
                 table.add_row(str(stage), str(self.support - stage), f"{holds}/{self.seeds}")
             console.print(table)
-        exact = int(outcome.exact.sum())
-        low, high = wilson(exact, self.seeds)
         console.print(
-            f"The final row computes the parity exactly: {exact}/{self.seeds} seeds [{low:.2f}, {high:.2f}] (Wilson 95 %); "
+            f"The final row computes the parity exactly: {_rate(outcome.exact)}; "
             f"mean accuracy without a chain {outcome.accuracy.mean():.3f}.\n"
             f"{self.updates} steps a stage of size {self.rate:.4g}, "
             f"{self.samples:,} samples each, {self.batches}; {time.monotonic() - started:.1f} s."
@@ -150,21 +148,17 @@ class TreeParity(TreeParityConfig):
         seeds, started = consecutive(self.seeds, self.first_seed), time.monotonic()
         with _progress("seeds") as progress:
             outcome = learn_tree_parity(self, list(seeds), progress)
-        seconds = round(time.monotonic() - started, 1)
         if self.json:
             measured = {"samples": self.samples, "exact": outcome.exact.tolist(), "accuracy": outcome.accuracy.tolist()}
-            print(json.dumps(_row(_command("tree-parity", self), **measured, seconds=seconds)))
+            _print_row("tree-parity", self, started, **measured)
             return
-        exact = int(outcome.exact.sum())
-        low, high = wilson(exact, self.seeds)
         print(
-            f"Every row finds its two factors: {exact}/{self.seeds} seeds [{low:.2f}, {high:.2f}] (Wilson 95 %); "
+            f"Every row finds its two factors: {_rate(outcome.exact)}; "
             f"mean accuracy of the generated answer {outcome.accuracy.mean():.3f}.\n"
-            f"One gradient step on {self.samples:,} samples; {seconds} s."
+            f"One gradient step on {self.samples:,} samples; {time.monotonic() - started:.1f} s."
         )
 
 
-Arm = Literal["direct", "curriculum", "mixture", "shifted"]
 _COLORS: dict[str, str] = {"direct": "c", "curriculum": "a", "mixture": "b", "shifted": "d"}
 
 
@@ -198,8 +192,7 @@ class MLPParity(MLPParityConfig):
             reached = curve.samples_to()
             if self.json:
                 measured = {"arm": arm, "samples": curve.samples.tolist(), "accuracy": curve.accuracy.round(4).tolist()}
-                seconds = round(time.monotonic() - started, 1)
-                print(json.dumps(_row(_command("mlp-parity", one), **measured, samples_to_95=reached, seconds=seconds)))
+                _print_row("mlp-parity", one, started, **measured, samples_to_95=reached)
             final, those = curve.accuracy[:, -1], sorted(count for count in reached if count is not None)
             median = those[(self.seeds - 1) // 2] if len(those) > (self.seeds - 1) // 2 else None
             spread = f"{final.mean():.3f} ({final.min():.3f} to {final.max():.3f})"
@@ -230,24 +223,21 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _command(name: str, command: Any) -> str:
-    """The command line whose settings differ from the defaults as those of `command` do."""
-    words = ["internalize", name]
-    for field in dataclasses.fields(command):
-        value = getattr(command, field.name)
-        if field.name in ("json", "chart", "arm", "out") or value == field.default:
-            continue
-        if field.name == "task":  # positional
-            words.append(value)
-            continue
-        flag = field.name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            words += [f"--{flag}", *map(str, value if isinstance(value, tuple) else [value])]
-    return shlex.join(words)
+def _print_row(name: str, command: Any, started: float, **measured: Any) -> None:
+    """Print one JSON row: the command line that repeats it, what was measured, and where."""
+    about = ("json", "chart", "arm", "out")  # what changes nothing that is measured
+    positional = [command.task] if name == "construct" else []
+    settings = [
+        (field.name, getattr(command, field.name))
+        for field in dataclasses.fields(command)
+        if field.name not in (*about, "task") and getattr(command, field.name) != field.default
+    ]
+    seconds = round(time.monotonic() - started, 1)
+    print(json.dumps({"command": command_line(name, settings, *positional), **measured, "seconds": seconds, **provenance()}))
 
 
-def _row(command: str, **values: Any) -> dict[str, Any]:
-    """A result with the command that made it and where it was made."""
-    return {"command": command, **values, **provenance()}
+def _rate(exact: Any) -> str:
+    """The seeds that are exact, with Wilson's interval."""
+    wins, seeds = int(exact.sum()), len(exact)
+    low, high = wilson(wins, seeds)
+    return f"{wins}/{seeds} seeds [{low:.2f}, {high:.2f}] (Wilson 95 %)"

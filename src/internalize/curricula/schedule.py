@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from internalize.checking import check_types
+from internalize.checking import check_at_least, check_types
 from internalize.errors import UserError
 
 
@@ -28,9 +28,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_types(self, "schedule.")
-        for name in ("budget", "stage_budget", "check_every"):
-            if getattr(self, name) < 1:
-                raise UserError(f"schedule.{name} is {getattr(self, name)}; it must be at least 1.")
+        check_at_least(self, 1, "budget", "stage_budget", "check_every", group="schedule.")
         if not 0 < self.threshold <= 1:
             raise UserError(f"schedule.threshold is {self.threshold}; it must be above 0 and at most 1.")
 

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from internalize.checking import check_types
+from internalize.checking import check_at_least, check_types
 from internalize.errors import UserError
 from internalize.models.attention import attention
 
@@ -40,9 +40,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         check_types(self, "model.")
-        for name in ("layers", "width", "heads", "mlp"):
-            if getattr(self, name) < 1:
-                raise UserError(f"model.{name} is {getattr(self, name)}; it must be at least 1.")
+        check_at_least(self, 1, "layers", "width", "heads", "mlp", group="model.")
         if self.width % self.heads:
             raise UserError(
                 f"model.width {self.width} cannot be divided among {self.heads} heads; make it a divisor of {self.width}."

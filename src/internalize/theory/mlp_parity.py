@@ -29,13 +29,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from internalize.checking import check_types
+from internalize.checking import check_at_least, check_types
 from internalize.errors import UserError
 from internalize.seeding import numpy_stream, torch_stream
 from internalize.tasks.base import Ints, Part
 from internalize.tasks.splits import sample_part
+from internalize.theory.parity import check_problem
 
 TEST = 4096
+Arm = Literal["direct", "curriculum", "mixture", "shifted"]
 BLOCK = 50  # steps whose data are drawn at once
 
 
@@ -43,7 +45,7 @@ BLOCK = 50  # steps whose data are drawn at once
 class MLPParityConfig:
     """The problem, the network and its training. d, k and the noise are the paper's, all else is ours."""
 
-    arm: Literal["direct", "curriculum", "mixture", "shifted"] = "curriculum"
+    arm: Arm = "curriculum"
     """direct: never a hint; curriculum: the stages in order, equally many steps each; mixture: a random stage for each example;
     shifted: never a hint, half of the inputs from biased bits"""
     bits: int = 25
@@ -71,17 +73,11 @@ class MLPParityConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if not 1 <= self.support <= self.bits:
-            raise UserError(f"support is {self.support}; it must be between 1 and the {self.bits} bits.")
-        for name in ("width", "steps", "batch", "check_every"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        if self.train_size < 0:
-            raise UserError(f"train_size is {self.train_size}; it must be at least 0.")
+        check_problem(self.bits, self.support, self.noise)
+        check_at_least(self, 1, "width", "steps", "batch", "check_every")
+        check_at_least(self, 0, "train_size")
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise UserError(f"lr is {self.lr}; it must be above 0.")
-        if not 0 <= self.noise < 0.5:
-            raise UserError(f"noise is {self.noise}; it must be at least 0 and below 0.5.")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from internalize.checking import check_types
+from internalize.checking import check_at_least, check_types
 from internalize.errors import UserError
 from internalize.seeding import numpy_stream
 
@@ -65,15 +65,10 @@ class ParityConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if not 1 <= self.support <= self.bits:
-            raise UserError(f"support is {self.support}; it must be between 1 and the {self.bits} bits.")
-        for name in ("batch", "steps"):
-            if getattr(self, name) < 0:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 0.")
+        check_problem(self.bits, self.support, self.noise)
+        check_at_least(self, 0, "batch", "steps")
         if not (math.isfinite(self.lr) and self.lr >= 0):
             raise UserError(f"lr is {self.lr}; it must be a number of at least 0.")
-        if not 0 <= self.noise < 0.5:
-            raise UserError(f"noise is {self.noise}; it must be at least 0 and below 0.5.")
 
     @property
     def samples(self) -> int:
@@ -110,6 +105,14 @@ class ParityOutcome:
     chain: np.ndarray
     exact: np.ndarray
     accuracy: np.ndarray
+
+
+def check_problem(bits: int, support: int, noise: float) -> None:
+    """Raise `UserError` unless there is a noisy parity of `support` of `bits` bits."""
+    if not 1 <= support <= bits:
+        raise UserError(f"support is {support}; it must be between 1 and the {bits} bits.")
+    if not 0 <= noise < 0.5:
+        raise UserError(f"noise is {noise}; it must be at least 0 and below 0.5.")
 
 
 def wave(s: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from internalize.checking import check_types
+from internalize.checking import check_at_least, check_types
 from internalize.errors import UserError
 from internalize.seeding import numpy_stream
 
@@ -43,8 +43,7 @@ class TreeParityConfig:
         check_types(self)
         if not 2 <= self.support <= self.bits or self.support & (self.support - 1):
             raise UserError(f"support is {self.support}; a tree needs a power of two between 2 and the {self.bits} bits.")
-        if self.batch < 0:
-            raise UserError(f"batch is {self.batch}; it must be at least 0.")
+        check_at_least(self, 0, "batch")
 
     @property
     def samples(self) -> int:

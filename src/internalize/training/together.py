@@ -54,15 +54,13 @@ class Stack:
         self.config = runs[0].config
         self.device = runs[0].device
         self.model = runs[0].model
-        self.weights = {
-            name: torch.stack([dict(run.model.named_parameters())[name].detach() for run in runs])
-            for name, _ in self.model.named_parameters()
-        }
+        parameters = [dict(run.model.named_parameters()) for run in runs]
+        self.weights = {name: torch.stack([own[name].detach() for own in parameters]) for name in parameters[0]}
         self.first = {name: torch.zeros_like(value) for name, value in self.weights.items()}
         self.second = {name: torch.zeros_like(value) for name, value in self.weights.items()}
         self.counts = torch.zeros(len(runs), device=self.device)
-        for index, run in enumerate(runs):
-            for name, parameter in run.model.named_parameters():
+        for index, own in enumerate(parameters):
+            for name, parameter in own.items():
                 parameter.data = self.weights[name][index]
         self.gradients = vmap(grad_and_value(self._loss), in_dims=(0, 0, 0, 0, None))
 
@@ -77,9 +75,9 @@ class Stack:
             training = [index for index, n in enumerate(steps) if step < n]
             rows = slice(step * size, (step + 1) * size)
             totals[training] += self._step(training, tokens[:, rows], positions[:, rows], target[:, rows], first)
-        for index, run in enumerate(self.runs):
+        for run, count in zip(self.runs, self.counts.tolist(), strict=True):  # one wait for the device, not one a parameter
             for parameter in run.model.parameters():
-                run.optimizer.state[parameter]["step"].fill_(self.counts[index])
+                run.optimizer.state[parameter]["step"].fill_(count)
         return {run: total / n for run, total, n in zip(self.runs, totals.tolist(), steps, strict=True)}
 
     def _step(self, training: list[int], tokens: Tensor, positions: Tensor, target: Tensor, first: int) -> Tensor:
@@ -137,7 +135,8 @@ class Stack:
             moments = {"exp_avg": self.first[name][index], "exp_avg_sq": self.second[name][index]}
             if state and state["exp_avg"].data_ptr() == moments["exp_avg"].data_ptr():
                 continue
-            self.counts[index] = float(state["step"]) if state else 0.0
+            count = float(state["step"]) if state else 0.0
+            self.counts[index] = count
             for entry, view in moments.items():
                 view.copy_(state[entry]) if state else view.zero_()
-            run.optimizer.state[parameter] = {"step": torch.tensor(float(self.counts[index])), **moments}
+            run.optimizer.state[parameter] = {"step": torch.tensor(count), **moments}
