@@ -1,9 +1,9 @@
 """The engine against a plain Hugging Face loop and against the machine's matrix products: `python -m benchmarks.engine`.
 
-Ratios are of medians over repeats that are interleaved, so that a noisy machine hits both sides alike. Both sides may use all
-cores, as one process with all threads or as seeds side by side with one thread each, and the baseline may use eager or sdpa
-attention: a first round finds each side's fastest way, which is then repeated. A time is for one seed, with all cores shared
-among the seeds side by side.
+Ratios are of medians over repeats that are interleaved, so that a noisy machine hits both sides alike. Both sides may use
+all cores, as one process with all threads or as seeds side by side with one thread each, and the baseline may use eager or
+sdpa attention: a first round finds each side's fastest way, which is then repeated. A time is that of the whole work
+(`jobs`) for one seed, with all cores shared among the seeds side by side.
 
 With --json it prints one row, as they are kept in results/engine.jsonl. Needs transformers: pip install -e '.[bench]'.
 """
@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.work import Cores, Job, matrix_rate, needed_operations
+from benchmarks.work import PAPER, Cores, Job, matrix_rate, needed_operations
 from internalize import ModelConfig, RunConfig
 from internalize.launch import cores
 from internalize.models import kernel
@@ -28,7 +28,6 @@ from internalize.rendering import Vocabulary
 
 STEPS = 15  # T
 SMALL = ModelConfig(layers=1, width=64, heads=16, mlp=256)
-PAPER = ModelConfig(layers=4, width=512, heads=128, mlp=2048)
 
 
 def jobs(quick: bool) -> dict[str, Job]:
@@ -102,7 +101,9 @@ def main() -> None:
         command = shlex.join(["python", "-m", "benchmarks.engine", *sys.argv[1:]])
         print(json.dumps({"command": command, "attention": kernel(), "cores_used": machine, "jobs": found, **provenance()}))
         return
-    table = Table("", "ours, ms", "baseline, ms", "ratio (range)", "of matrix rate", title=f"{machine} cores, medians")
+    table = Table(
+        "", "ours, ms of the work", "baseline, ms", "ratio (range)", "of matrix rate", title=f"{machine} cores, medians"
+    )
     for name, row in found.items():
         share = "-" if row["roofline"] is None else f"{row['roofline']:.0%}"
         low, high = row["ratios"]

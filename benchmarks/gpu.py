@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.work import Job, needed_operations
+from benchmarks.work import PAPER, Job, needed_operations
 from internalize import ModelConfig, OptimizerConfig, RunConfig
 from internalize.provenance import provenance
 from internalize.rendering import Vocabulary
@@ -22,7 +22,6 @@ from internalize.training import SeedRun
 from internalize.training.together import Stack
 
 TINY = ModelConfig(layers=1, width=16, heads=4, mlp=32)
-PAPER = ModelConfig(layers=4, width=512, heads=128, mlp=2048)
 
 
 def main() -> None:

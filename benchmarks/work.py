@@ -19,6 +19,7 @@ from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfi
 from internalize.training import SeedRun
 
 VALIDATION = 1024
+PAPER = ModelConfig(layers=4, width=512, heads=128, mlp=2048)  # the paper's main model
 
 
 @dataclass(frozen=True)

@@ -34,18 +34,28 @@ def arm(row: dict[str, Any]) -> str:
     return str(row["settings"].get("curriculum", "left"))
 
 
+def table(head: list[str], lines: list[list[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *lines])
+
+
+def share(wins: int, seeds: int) -> str:
+    """Seeds that succeed, with Wilson's 95 % interval."""
+    low, high = wilson(wins, seeds)
+    return f"{wins}/{seeds} [{low:.2f}, {high:.2f}]"
+
+
 def demo_table() -> str:
     """The demo's three arms."""
-    lines = ["| regime | chain tokens written | ID accuracy | OOD accuracy | steps |", "|---|---|---|---|---|"]
-    by_arm = {arm(row): row for row in rows("demo")}
+    lines, by_arm = [], {arm(row): row for row in rows("demo")}
     for name in ("e2e", "cot", "left"):
         row = by_arm[name]
         accuracy = row["accuracy"]["stage"]
-        cells = name, str(row["curve"][-1]["shown"]), f"{accuracy['uniform']:.3f}", f"{accuracy[OOD]:.3f}", f"{row['steps']:,}"
-        lines.append("| " + " | ".join(cells) + " |")
+        shown = str(row["curve"][-1]["shown"])
+        lines.append([name, shown, f"{accuracy['uniform']:.3f}", f"{accuracy[OOD]:.3f}", f"{row['steps']:,}"])
     left = by_arm["left"]
-    lines += ["", f"({left['parameters']:,} parameters; one seed; commit {left['commit']}, {left['machine']['cores']} cores.)"]
-    return "\n".join(lines)
+    about = f"({left['parameters']:,} parameters; one seed; commit {left['commit']}, {left['machine']['cores']} cores.)"
+    return table(["regime", "chain tokens written", "ID accuracy", "OOD accuracy", "steps"], lines) + f"\n\n{about}"
 
 
 def demo_picture() -> str:
@@ -69,27 +79,14 @@ def coverage_table() -> str:
     for row in rows("coverage-c3"):
         groups.setdefault((arm(row), row["settings"].get("inputs", "uniform")), []).append(row)
     splits = list(next(iter(groups.values()))[0]["accuracy"]["direct"])
-    lines = ["| curriculum, training inputs | " + " | ".join(splits) + " | steps |", "|---" * (len(splits) + 2) + "|"]
+    lines = []
     for (curriculum, inputs), members in groups.items():
         cells = [f"{curriculum}, {inputs}"]
         for split in splits:
             values = [row["accuracy"]["direct"][split] for row in members]
-            success = success_rate(values)
-            cells.append(f"{mean(values):.3f}<br>{success.wins}/{success.seeds} [{success.low:.2f}, {success.high:.2f}]")
-        cells.append(f"{mean(row['steps'] for row in members):,.0f}")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def table(head: list[str], lines: list[list[str]]) -> str:
-    """A Markdown table."""
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *lines])
-
-
-def share(wins: int, seeds: int) -> str:
-    """Seeds that succeed, with Wilson's 95 % interval."""
-    low, high = wilson(wins, seeds)
-    return f"{wins}/{seeds} [{low:.2f}, {high:.2f}]"
+            cells.append(f"{mean(values):.3f}<br>{share(*success_rate(values)[:2])}")
+        lines.append([*cells, f"{mean(row['steps'] for row in members):,.0f}"])
+    return table(["curriculum, training inputs", *splits, "steps"], lines)
 
 
 def constructions_table() -> str:
@@ -173,18 +170,27 @@ def mlp_rows() -> dict[str, dict[str, Any]]:
     return {row["arm"]: row for row in rows("mlp-parity")}
 
 
+def examples(row: dict[str, Any]) -> list[float]:
+    """The examples that each seed of a row needs; infinitely many where it does not get there."""
+    return [inf if count is None else count for count in row["samples_to_95"]]
+
+
+def mlp_cells(row: dict[str, Any]) -> tuple[list[str], list[float]]:
+    """Final accuracy and seeds that reach .95, as text; and the examples of those that do."""
+    reached = [count for count in examples(row) if count < inf]
+    final = [curve[-1] for curve in row["accuracy"]]
+    return [f"{mean(final):.3f} ({min(final):.3f} to {max(final):.3f})", share(len(reached), len(final))], reached
+
+
 def mlp_table() -> str:
     """Parity with an MLP: examples that each arm needs."""
     lines, medians = [], {}
     for name, row in mlp_rows().items():
-        reached = [count for count in row["samples_to_95"] if count is not None]
-        seeds, final = len(row["samples_to_95"]), [curve[-1] for curve in row["accuracy"]]
-        medians[name] = median([count if count is not None else inf for count in row["samples_to_95"]])
+        cells, reached = mlp_cells(row)
+        medians[name] = median(examples(row))
         text = f"{medians[name]:,.0f}" if medians[name] < inf else f"more than {row['samples'][-1]:,}"
         between = f" ({min(reached):,} to {max(reached):,})" if reached else ""
-        lines.append(
-            [name, f"{mean(final):.3f} ({min(final):.3f} to {max(final):.3f})", share(len(reached), seeds), text + between]
-        )
+        lines.append([name, *cells, text + between])
     most = mlp_rows()["direct"]["samples"][-1]
     direct = medians["direct"]
     ratio = min(direct, most) / medians["curriculum"]
@@ -196,10 +202,8 @@ def mlp_variants_table() -> str:
     """The same with other inputs, data and hints: fewer seeds."""
     lines = []
     for row in rows("mlp-parity-variants"):
-        reached = [count for count in row["samples_to_95"] if count is not None]
-        final = [curve[-1] for curve in row["accuracy"]]
-        spread = f"{mean(final):.3f} ({min(final):.3f} to {max(final):.3f})"
-        lines.append([f"`{row['command']}`", spread, share(len(reached), len(final)), f"{min(reached):,}" if reached else "-"])
+        cells, reached = mlp_cells(row)
+        lines.append([f"`{row['command']}`", *cells, f"{min(reached):,}" if reached else "-"])
     return table(["command", "final accuracy", "reach .95", "fewest examples to .95"], lines)
 
 
@@ -222,9 +226,6 @@ def shift_table() -> str:
             if middle < inf
             else f"> {most:,} (0/{len(counts)})"
         )
-
-    def examples(row: dict[str, Any]) -> list[float]:
-        return [inf if count is None else count for count in row["samples_to_95"]]
 
     direct = by_arm["direct"]
     for name, text in known.items():
@@ -270,7 +271,7 @@ def engine_table() -> str:
         low, high = job["ratios"]
         ways = [f"{1e3 * job[side]['seconds']:,.0f} ({job[side]['way']})" for side in ("ours", "baseline")]
         lines.append([name, *ways, f"**{job['ratio']:.2f}** ({low:.2f} to {high:.2f})", share_of_rate])
-    head = ["", "ours, ms (processes x threads)", "baseline, ms", "ratio (range over repeats)", "of matrix rate"]
+    head = ["", "ours, ms of the work (processes x threads)", "baseline, ms", "ratio (range over repeats)", "of matrix rate"]
     rate = min(job["gflops"] for job in row["jobs"].values()), max(job["gflops"] for job in row["jobs"].values())
     where = f"Commit {row['commit']}, {row['cores_used']} cores, matrix rate {rate[0]:.0f} to {rate[1]:.0f} GFLOP/s."
     return f"{table(head, lines)}\n\n{where}"

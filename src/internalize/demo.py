@@ -15,7 +15,7 @@ from internalize.runs import Run
 
 ARMS = ("left", "cot", "e2e")  # the longest first, so that two cores finish together
 STEPS = 14
-RATES = {"left": 5e-4, "cot": 2e-3, "e2e": 1e-3}  # the best of four for each arm (results/demo-pilot.jsonl)
+RATES = {"left": 5e-4, "cot": 2e-3, "e2e": 1e-3}  # of four each, five for left, on a pilot seed (results/demo-pilot.jsonl)
 MODEL = ModelConfig(width=128, heads=32)
 SCHEDULE = Schedule(budget=10_000, threshold=0.99, stage_budget=1000, exhausted="rollback")
 

@@ -18,7 +18,7 @@ from internalize.runs import Run, load
 
 @dataclass(frozen=True)
 class Demo:
-    """Watch a one-layer transformer fail end to end, learn with a chain, and absorb the chain (about two minutes)."""
+    """Watch a one-layer transformer fail end to end, learn with a chain, and absorb the chain (a few minutes)."""
 
     seed: int = 0
     """seed of all three trainings"""

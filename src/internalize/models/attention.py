@@ -1,9 +1,8 @@
 """Causal attention: torch's own, except for many small heads on a CPU, where a kernel in C (attention.c) is faster.
 
-The paper's models have heads of dimension 4, for which general kernels are not made: torch's spends half of a training step
-there. The kernel is compiled once, with the machine's C compiler, into the user's cache directory. Where there is none,
-torch's attention is used; `kernel()` says which one it is, and so does every result. INTERNALIZE_ATTENTION=torch switches
-the kernel off.
+The paper's models have heads of dimension 4, for which general kernels are not made. The kernel is compiled once, with the
+machine's C compiler, into the user's cache directory. Where there is none, torch's attention is used; `kernel()` says which
+one it is, and so does every result. INTERNALIZE_ATTENTION=torch switches the kernel off.
 """
 
 import ctypes
