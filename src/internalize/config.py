@@ -20,7 +20,7 @@ from internalize.errors import UserError
 from internalize.models import ModelConfig
 from internalize.rendering import PositionIds
 from internalize.tasks import Task
-from internalize.tasks.distributions import parts
+from internalize.tasks.distributions import held_out, parts
 
 SCHEMA = 1  # part of the hash: raise it when old runs no longer mean the same
 
@@ -64,17 +64,20 @@ class EvaluationConfig:
     """Accuracy on inputs that are never trained on."""
 
     splits: tuple[str, ...] = ()
-    """out-of-distribution splits, the first one the headline; none: the task's own list"""
+    """out-of-distribution splits, the first one the headline; battery: a long list of them; none: the task's own list"""
     samples: int = 1000
     """test sequences drawn for each split, for the final accuracy"""
     stage_samples: int = 250
     """test sequences for each split at the switch to a stage and at its end"""
     validation: int = 512
     """validation sequences drawn for each distribution that a stage must pass on"""
+    certificate: int = 1000
+    """fresh test sequences drawn for each split, for the certificate at the end; 0: none is made"""
 
     def __post_init__(self) -> None:
         check_types(self, "evaluation.")
         check_at_least(self, 1, "samples", "stage_samples", "validation", group="evaluation.")
+        check_at_least(self, 0, "certificate", group="evaluation.")
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,8 @@ class RunConfig:
     """e2e, cot, left, right, inductive, inductive:stepwise or mixture; left:2 removes two units at a time, left:25% a quarter
     of them; mine.py:MyCurriculum is a class of your own"""
     inputs: str = "uniform"
-    """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4,
-    or a mixture such as uniform+dirichlet"""
+    """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4, a mixture
+    such as uniform+dirichlet, or uniform~counts:1:10:15 without a region"""
     train_size: int = 0
     """distinct training inputs, drawn once for each seed; 0: fresh inputs at every step"""
     validation: tuple[str, ...] = ()
@@ -123,11 +126,12 @@ class RunConfig:
 
     def validation_splits(self) -> tuple[str, ...]:
         """The distributions on which a stage must pass."""
-        return self.validation or tuple(dict.fromkeys((ID, *parts(self.inputs))))
+        return self.validation or tuple(dict.fromkeys((ID + held_out(self.inputs), *parts(self.inputs))))
 
     def test_splits(self) -> tuple[str, ...]:
         """The in-distribution split, then the out-of-distribution ones, the headline first."""
-        return (ID, *(self.evaluation.splits or self.make_task().ood()))
+        splits = self.evaluation.splits or self.make_task().ood()
+        return (ID, *(name for split in splits for name in (self.make_task().battery() if split == BATTERY else (split,))))
 
     def changed(self) -> dict[str, Any]:
         """The fields that differ from their defaults, nested as they are."""
@@ -179,6 +183,7 @@ GROUPS = {
     "schedule": Schedule,
     "evaluation": EvaluationConfig,
 }
+BATTERY = "battery"  # in evaluation.splits: the task's whole battery
 ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run trains on (paper)
 
 

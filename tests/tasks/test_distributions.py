@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from internalize.errors import UserError
-from internalize.tasks.distributions import NAMES, sampler
+from internalize.tasks.distributions import NAMES, parts, sampler
 
 SYMBOLS = ("0", "1", "2")
 STEPS = 12
@@ -12,7 +12,12 @@ def draw(spec: str, count: int = 4000, seed: int = 0) -> np.ndarray:
     return sampler(spec, SYMBOLS)(len(SYMBOLS), STEPS, count, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("spec", [*NAMES, "uniform+dirichlet", "biased:2:0.6+sticky:0.9+constant"])
+FORMS = [{"counts": "counts:1:3:5", "markov": "markov:0.3:1:2:1"}.get(name, name) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    "spec", [*FORMS, "uniform+dirichlet", "biased:2:0.6+sticky:0.9+constant", "uniform+sticky~counts:0:3:5"]
+)
 def test_every_distribution_draws_symbols_reproducibly(spec: str) -> None:
     inputs = draw(spec)
     assert inputs.shape == (4000, STEPS)
@@ -73,3 +78,34 @@ def test_a_mixture_draws_from_its_parts_equally() -> None:
 def test_bad_specifications(spec: str) -> None:
     with pytest.raises(UserError):
         sampler(spec, SYMBOLS)
+
+
+def test_counts_gives_each_number_of_occurrences_equally_often() -> None:
+    times = (draw("counts:1:3:5") == 1).sum(axis=1)
+    assert np.bincount(times, minlength=6) / 4000 == pytest.approx([0, 0, 0, 1 / 3, 1 / 3, 1 / 3], abs=0.03)
+    places = (draw("counts:1:3:5") == 1).mean(axis=0)
+    assert places == pytest.approx([4 / STEPS] * STEPS, abs=0.03)
+    assert (draw("counts:2:0:0") != 2).all()
+
+
+def test_balanced_varies_the_order_of_one_multiset() -> None:
+    inputs = draw("balanced")
+    assert (np.sort(inputs, axis=1) == np.repeat([0, 1, 2], STEPS // 3)).all()
+    assert len(np.unique(inputs, axis=0)) > 3000
+
+
+def test_markov_has_its_frequencies_and_repeats() -> None:
+    inputs = draw("markov:0.4:1:2:7", 20000)
+    assert np.bincount(inputs.ravel()) / inputs.size == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
+    again = 0.4 + 0.6 * (0.1**2 + 0.2**2 + 0.7**2)
+    assert (inputs[:, 1:] == inputs[:, :-1]).mean() == pytest.approx(again, abs=0.01)
+
+
+def test_a_held_out_region_is_held_out_of_every_part() -> None:
+    times = (draw("uniform+constant+sticky~counts:1:3:12") == 1).sum(axis=1)
+    assert times.max() == 2
+    assert parts("uniform+sticky~counts:1:3:12") == ("uniform~counts:1:3:12", "sticky~counts:1:3:12")
+    with pytest.raises(UserError, match="leaves \\(almost\\) no sequence"):
+        draw("constant~counts:1:0:12")
+    with pytest.raises(UserError, match="no symbol occurs 13 times in 12 places"):
+        draw("counts:1:13:14")

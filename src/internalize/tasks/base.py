@@ -94,6 +94,11 @@ class Task(Protocol):
         ...
 
     @property
+    def alphabet(self) -> tuple[str, ...]:
+        """The symbols of an input, by name."""
+        ...
+
+    @property
     def longest(self) -> int:
         """Tokens in a full trace."""
         ...
@@ -112,12 +117,28 @@ class Task(Protocol):
         """The distributions that accuracy out of distribution is measured on; the first one is the headline."""
         ...
 
+    def battery(self) -> tuple[str, ...]:
+        """A longer list of such distributions, which together probe each way of leaving the training inputs."""
+        ...
+
     def check(self, distribution: str) -> None:
         """Raise `UserError` unless `distribution` names one of this task's."""
         ...
 
     def sample(self, distribution: str, count: int, rng: np.random.Generator, part: Part) -> Traces:
         """`count` traces whose inputs follow `distribution`, restricted to the inputs of one part of the split."""
+        ...
+
+    def sample_inputs(self, distribution: str, count: int, rng: np.random.Generator, part: Part) -> Ints:
+        """As `sample`, the inputs alone: (rows, columns)."""
+        ...
+
+    def every_input(self) -> Ints:
+        """All possible inputs, for tasks that have few: (inputs, columns)."""
+        ...
+
+    def trace(self, inputs: Ints) -> Traces:
+        """The traces of `inputs` (rows, columns)."""
         ...
 
     def encode(self, text: str) -> Traces:

@@ -78,6 +78,12 @@ class Multiplication(SequenceTask):
             inputs[:, last] = np.where(inputs[:, last] == 0, rng.integers(1, 10, size=count), inputs[:, last])
         return inputs
 
+    def every_input(self) -> Ints:
+        """All pairs of numbers: (pairs, 2 digits)."""
+        pairs = super().every_input()
+        wanted: Ints = pairs[(pairs[:, [self.digits - 1, 2 * self.digits - 1]] != 0).all(axis=1)]
+        return wanted
+
     def trace(self, inputs: Ints) -> Traces:
         """The traces of `inputs` (rows, 2 digits): the digits of both numbers, least significant first."""
         n, rows = self.digits, len(inputs)

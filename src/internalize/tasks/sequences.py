@@ -11,6 +11,7 @@ from internalize.tasks.distributions import Sampler, sampler
 from internalize.tasks.splits import sample_part
 
 ENOUGH = 200  # sequences of a kind, so that some are held out
+FEW = 8  # symbols up to which the battery looks at each of them
 
 
 class SequenceTask(ABC):
@@ -64,10 +65,35 @@ class SequenceTask(ABC):
         """The default splits out of distribution; the first is the headline (paper), the others are ours."""
         first, second = self.alphabet[:2]
         always = f"biased:{second}:0.8", f"biased:{first}:0.8", f"biased:{second}:0.95", "sticky:0.8", "constant"
-        # Where only a few sequences are periodic or blocks, the hash may hold none of them out.
-        n = len(self.alphabet)
-        enough = {"periodic": n ** (self.length // 2) >= ENOUGH, "blocks:4": comb(self.length - 1, 3) * n**4 >= ENOUGH}
-        return (*always, *(name for name, there in enough.items() if there))
+        return (*always, *(name for name in ("periodic", "blocks:4") if self._enough(name)))
+
+    def battery(self) -> tuple[str, ...]:
+        """The long list of splits out of distribution (ours): each symbol more often and rarely, order, repetition, counts.
+
+        Of a large alphabet, the first symbol, the second, the middle and the last stand for all.
+        """
+        n, top = len(self.alphabet), self.length - self.length // 5
+        chosen = self.alphabet if n <= FEW else tuple(self.alphabet[place] for place in (0, 1, n // 2, n - 1))
+        biased = [f"biased:{symbol}:{p}" for p in (0.6, 0.8, 0.95) for symbol in chosen]
+        rare = [f"biased:{symbol}:0.02" for symbol in chosen] if n > 2 else []
+        others = ["sticky:0.8", "sticky:0.95", "blocks:2", "blocks:4", "periodic", "balanced", "dirichlet:0.5", "dirichlet:0.1"]
+        counts = [f"counts:{symbol}:{top}:{self.length - 1}" for symbol in chosen]
+        return (*biased, *rare, "constant", *(name for name in others + counts if self._enough(name)))
+
+    def _enough(self, distribution: str) -> bool:
+        """Whether there are so many of its sequences that the split by hash holds some out."""
+        n, length = len(self.alphabet), self.length
+        kind, *numbers = distribution.split(":")
+        many = ENOUGH
+        if kind == "counts":
+            many = sum(comb(length, times) * (n - 1) ** (length - times) for times in range(int(numbers[1]), length))
+        elif kind == "blocks":
+            many = comb(length - 1, int(numbers[0]) - 1) * n ** int(numbers[0])
+        elif kind == "periodic":
+            many = n ** (length // 2)
+        elif kind == "balanced":
+            many = comb(length, -(-length // n))
+        return bool(many >= ENOUGH)
 
     def check(self, distribution: str) -> None:
         """Raise `UserError` unless `distribution` names a distribution over this alphabet."""
@@ -75,9 +101,18 @@ class SequenceTask(ABC):
 
     def sample(self, distribution: str, count: int, rng: np.random.Generator, part: Part) -> Traces:
         """`count` traces whose inputs follow `distribution`, restricted to one part of the split."""
+        return self.trace(self.sample_inputs(distribution, count, rng, part))
+
+    def sample_inputs(self, distribution: str, count: int, rng: np.random.Generator, part: Part) -> Ints:
+        """`count` inputs that follow `distribution`, restricted to one part of the split: (rows, lead + length)."""
         draw = sampler(distribution, self.alphabet)
         what = f"{self.name}, {self.length} symbols, {distribution}"
-        return self.trace(sample_part(lambda n: self.draw(draw, n, rng), count, part, what, self.lead))
+        return sample_part(lambda n: self.draw(draw, n, rng), count, part, what, self.lead)
+
+    def every_input(self) -> Ints:
+        """All possible inputs, in order: (inputs, lead + length)."""
+        sizes = [len(names) for names in self.words()]
+        return np.indices(sizes).reshape(len(sizes), -1).T
 
     @property
     def lead(self) -> int:
