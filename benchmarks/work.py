@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
+from internalize.models import forward_operations
 from internalize.training import SeedRun
 
 VALIDATION = 1024
@@ -136,19 +137,9 @@ def matrix_rate(threads: int, size: int = 2048) -> float:
 
 
 def needed_operations(job: Job, vocabulary: int) -> float:
-    """Multiplications and additions that training needs for all steps of the job: products of weights and of attention.
-
-    Only what is used is counted: causal halves, and the last layer from the first predicted column on. A backward pass
-    takes twice the operations of its forward pass.
-    """
-    shape, total = job.shape, 0.0
-    d, w = shape.width, shape.mlp
-    for stage in job.stages:
-        columns = 2 * job.task_steps - stage  # that the model reads
-        used = job.task_steps - stage  # whose prediction is used
-        for layer in range(shape.layers):
-            queries = used if layer == shape.layers - 1 else columns
-            pairs = queries * (columns - queries) + queries * (queries + 1) / 2
-            total += 2 * (2 * d * d * columns + (2 * d * d + 2 * d * w) * queries) + 4 * d * pairs
-        total += 2 * d * vocabulary * used
-    return 3 * total * job.batch * job.steps
+    """Operations that training needs for all steps of the job; a backward pass takes twice those of its forward pass."""
+    forward = sum(
+        forward_operations(job.shape, vocabulary, new=2 * job.task_steps - stage, used=job.task_steps - stage)
+        for stage in job.stages
+    )
+    return 3 * forward * job.batch * job.steps

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from internalize.cli.theory import learning_curves
-from internalize.evaluation import success_rate, wilson
+from internalize.curricula import Schedule
+from internalize.evaluation import SUCCESS, success_rate, wilson
 from internalize.report.charts import Series, accuracy_chart
 from internalize.theory.mlp_parity import Curve
 
@@ -87,6 +88,31 @@ def coverage_table() -> str:
             cells.append(f"{mean(values):.3f}<br>{share(*success_rate(values)[:2])}")
         lines.append([*cells, f"{mean(row['steps'] for row in members):,.0f}"])
     return table(["curriculum, training inputs", *splits, "steps"], lines)
+
+
+def cells_table() -> str:
+    """Other cells: accuracy and success in and out of distribution, and how far the chain was taken away."""
+    lines = []
+    for name in ("left-uniform", "coverage-c5", "coverage-c2-t25"):
+        groups: dict[tuple[str, str, str, int], list[dict[str, Any]]] = {}
+        for row in rows(name):
+            settings = row["settings"]
+            cell = settings.get("task", "C3"), settings.get("steps", 15)
+            budget = settings["schedule"].get("budget", Schedule().budget)
+            key = f"{cell[0]}, T = {cell[1]}", arm(row), settings.get("inputs", "uniform"), budget
+            groups.setdefault(key, []).append(row)
+        for (cell_name, curriculum, inputs, budget), members in groups.items():
+            direct = [row["accuracy"]["direct"] for row in members]
+            accuracies = []
+            for split in ("uniform", OOD):
+                values = [accuracy[split] for accuracy in direct]
+                accuracies.append(f"{mean(values):.3f}<br>{share(*success_rate(values)[:2])}")
+            everywhere = sum(min(accuracy.values()) > SUCCESS for accuracy in direct)
+            left = ", ".join(str(row["curve"][-1]["shown"]) for row in members)
+            steps = f"{mean(row['steps'] for row in members):,.0f} of {budget:,}"
+            lines.append([cell_name, f"{curriculum}, {inputs}", *accuracies, f"{everywhere}/{len(members)}", left, steps])
+    head = ["task", "curriculum, training inputs", "uniform", OOD, "above .95 on every split", "states still shown", "steps"]
+    return table(head, lines)
 
 
 def constructions_table() -> str:
@@ -289,6 +315,7 @@ def growth_table() -> str:
 TEXTS: dict[str, Callable[[], str]] = {
     "demo_table": demo_table,
     "coverage_table": coverage_table,
+    "cells_table": cells_table,
     "constructions_table": constructions_table,
     "parity_table": parity_table,
     "parity_batch_table": parity_batch_table,

@@ -7,20 +7,24 @@ print(run.table())
 run.report()
 """
 
-from internalize.api import construct, fit
+from internalize.api import certify, construct, fast_when_sure, fit
 from internalize.config import EvaluationConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Curriculum, Schedule, View
 from internalize.errors import UserError
+from internalize.evaluation import Certificate, Procedure, Reply
 from internalize.models import ModelConfig, Transformer
 from internalize.runs import Answer, Run, load
 from internalize.tasks import Task, Trace
 
 __all__ = [
     "Answer",
+    "Certificate",
     "Curriculum",
     "EvaluationConfig",
     "ModelConfig",
     "OptimizerConfig",
+    "Procedure",
+    "Reply",
     "Run",
     "RunConfig",
     "Schedule",
@@ -29,7 +33,9 @@ __all__ = [
     "Transformer",
     "UserError",
     "View",
+    "certify",
     "construct",
+    "fast_when_sure",
     "fit",
     "load",
 ]

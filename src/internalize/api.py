@@ -1,18 +1,26 @@
-"""From Python: `fit` trains every seed of one configuration, `train` those of several, `construct` writes weights down."""
+"""From Python: `fit` trains every seed of one configuration, `train` those of several, `construct` writes weights
+down, `certify` asks whether a fast system internalizes a slow one."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from rich.console import Console
 
-from internalize.config import RunConfig, command_line, file_name
+from internalize import own_code
+from internalize.config import ID, RunConfig, command_line, file_name
 from internalize.errors import UserError
+from internalize.evaluation import Certificate, Procedure, Rule, worst_distribution
+from internalize.evaluation import certify as compare
+from internalize.evaluation.certificate import draw
+from internalize.evaluation.selective import Selective, select
 from internalize.launch import Job, cores, display, make_plan, run_jobs
-from internalize.runs import Run
-from internalize.tasks import Simulation, inline, make
+from internalize.runs import Run, load
+from internalize.seeding import numpy_stream
+from internalize.tasks import Simulation, Task, inline, make
 from internalize.theory import Construction, Verification, verify
 from internalize.theory import construct as exact
 from internalize.theory.constructions import Via
@@ -121,6 +129,125 @@ def construct(
     SeedRun(config, 0, run.seed_directory(0), lambda _: None).adopt(made.model, **origin)
     run.report()
     return run
+
+
+def certify(
+    slow: str | Path | Procedure,
+    fast: str | Path | Procedure | None = None,
+    *,
+    task: Task | None = None,
+    seed: int | None = None,
+    splits: Sequence[str] = (),
+    samples: int = 2000,
+    epsilon: float = 0.05,
+    confidence: float = 0.95,
+    search: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Certificate:
+    """Does the fast system internalize the slow one (paper, Definition 1)?
+
+    Args:
+        slow: a `Procedure`, or where to find one: a run's directory, with the system behind a colon ("DIR:slow", "DIR:7",
+            "DIR:vote:9"; see `Run.procedure`), "rule" (the task's own), or a class of your own ("mine.py:Slow"). A bare
+            directory means its slow system.
+        fast: the same; a bare directory means its fast system. Left out: that of the run that `slow` names.
+        task: what is asked; left out, that of the run.
+        seed: of which seed; left out, of the first finished one.
+        splits: distributions of inputs; left out, uniform and the task's whole battery.
+        samples: fresh test inputs of each.
+        epsilon: the loss of accuracy that is allowed.
+        confidence: of each kind of interval, over all splits at once.
+        search: also look for the distribution on which fast is worst, and certify on fresh draws of it.
+        progress: told (rounds of the search done, in all).
+
+    Raises:
+        UserError: for what cannot be found or asked, and for two runs of different tasks.
+    """
+    slow, fast, asked = _systems(slow, fast, task, seed)
+    if samples < 1:
+        raise UserError(f"samples is {samples}; it must be at least 1.")
+    names = tuple(splits) or (ID, *asked.battery())
+    if search:
+        worst, _ = worst_distribution(slow, fast, asked, progress=progress)
+        names = (*names, worst)
+    fresh = draw(asked, names, samples)
+    return compare(slow, fast, asked, fresh, epsilon=epsilon, confidence=confidence, seed=seed or 0)
+
+
+def fast_when_sure(
+    slow: str | Path | Procedure,
+    fast: str | Path | Procedure | None = None,
+    *,
+    max_risk: float,
+    task: Task | None = None,
+    seed: int | None = None,
+    splits: Sequence[str] = (),
+    samples: int = 2000,
+    calibration: Sequence[str] = (ID,),
+    confidence: float = 0.95,
+) -> Selective:
+    """Answer at once where the fast system is confident, else ask the slow one (ours).
+
+    Args:
+        slow, fast, task, seed, splits, samples: as for `certify`.
+        max_risk: how often the answers that are given at once may be wrong, on inputs like those of the calibration.
+        calibration: distributions of the validation inputs that the threshold is chosen on, in equal shares.
+        confidence: that the risk is kept.
+
+    Raises:
+        UserError: as `certify`, and for a risk outside (0, 1).
+    """
+    slow, fast, asked = _systems(slow, fast, task, seed)
+    if samples < 1:
+        raise UserError(f"samples is {samples}; it must be at least 1.")
+    stream = numpy_stream(0, "calibration inputs")
+    inputs = np.concatenate([asked.sample_inputs(name, samples, stream, "validation") for name in calibration])
+    fresh = draw(asked, tuple(splits) or (ID, *asked.battery()), samples)
+    return select(fast, slow, asked, inputs, fresh, max_risk, confidence, seed or 0)
+
+
+def _systems(
+    slow: str | Path | Procedure, fast: str | Path | Procedure | None, task: Task | None, seed: int | None
+) -> tuple[Procedure, Procedure, Task]:
+    """Both systems, and the task that is asked."""
+    if fast is None:
+        fast = slow if isinstance(slow, Procedure) else _place(slow)[0]
+    runs = [load(_place(system)[0]) for system in (slow, fast) if not isinstance(system, Procedure) and _place(system)[0]]
+    tasks = {run.path: run.config.make_task() for run in runs}
+    asked = task or next(iter(tasks.values()), None)
+    if asked is None:
+        raise UserError("neither system is a run's; name a run's directory for one of them, so that there is a task.")
+    for path, other in tasks.items():
+        if (other.name, other.longest, other.inputs) != (asked.name, asked.longest, asked.inputs):
+            raise UserError(
+                f"{path}: its task is {other.name} with other inputs than {asked.name} here; certify runs of one task."
+            )
+    return _system(slow, "slow", asked, seed), _system(fast, "fast", asked, seed), asked
+
+
+def _place(where: str | Path) -> tuple[str, str]:
+    """The run's directory and the system's name in "DIR:which"; no directory for "rule" and "mine.py:Slow"."""
+    text = str(where)
+    if text == "rule" or ".py:" in text:
+        return "", text
+    directory, _, which = text.partition(":")
+    return directory, which
+
+
+def _system(where: str | Path | Procedure, default: str, task: Task, seed: int | None) -> Procedure:
+    """The procedure that `where` names."""
+    if isinstance(where, Procedure):
+        return where
+    directory, which = _place(where)
+    if directory:
+        return load(directory).procedure(which or default, seed)
+    if which == "rule":
+        return Rule(task)
+    file, name = own_code.split(which)
+    made = own_code.make(file, name)
+    if not isinstance(made, Procedure):
+        raise UserError(f'{file}: "{name}" is not a procedure: it needs a name, a hypothesis_class, and to be callable.')
+    return made
 
 
 def verified(

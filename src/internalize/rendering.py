@@ -38,7 +38,7 @@ class Vocabulary:
     PAD = 0  # embedded as zero: also what stands for a removed unit that is zeroed
     BOS = 1
     FILLER = 2
-    _SPECIAL = 3
+    FIRST_TASK_TOKEN = 3
 
     @staticmethod
     def of(task: Task) -> "Vocabulary":
@@ -46,15 +46,15 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        return self._SPECIAL + len(self.names) + self.units + 1
+        return self.FIRST_TASK_TOKEN + len(self.names) + self.units + 1
 
     def task(self, tokens: Ints) -> Ints:
         """Ids of the task's `tokens`."""
-        return tokens + self._SPECIAL
+        return tokens + self.FIRST_TASK_TOKEN
 
     def hint(self, shown: int) -> int:
         """The id of the token that announces `shown` units."""
-        return self._SPECIAL + len(self.names) + shown
+        return self.FIRST_TASK_TOKEN + len(self.names) + shown
 
     def text(self, ids: Sequence[int] | Ints) -> list[str]:
         """The names of `ids`."""

@@ -5,22 +5,22 @@ runs/<name>-<hash>/report.html      the page about it
 runs/<name>-<hash>/seed-<k>/        one seed's files (see training/loop.py)
 """
 
+import dataclasses
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internalize.checkpoint import load_model, write_whole
+from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig
-from internalize.curricula import View
 from internalize.errors import UserError
-from internalize.evaluation import generate, success_rate
-from internalize.models import Transformer
+from internalize.evaluation import MajorityVote, ModelProcedure, Procedure, generate, success_rate
 from internalize.rendering import Vocabulary, render
 from internalize.report import write_report
-from internalize.training import read_metrics, stage_file
+from internalize.training import read_metrics, system, systems
 
 if TYPE_CHECKING:
     import polars
@@ -210,24 +210,78 @@ class Run:
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary.of(self.config.make_task())
 
-    def systems(self, seed: int) -> dict[str, tuple[Transformer, View]]:
-        """The trained systems of a seed: "slow" writes the full chain, "fast" none of it.
+    def systems(self, seed: int) -> dict[str, ModelProcedure]:
+        """The trained systems of a seed: "slow" writes the full chain, "fast" none of it; either may be missing."""
+        return systems(self.config, self.seed_directory(seed), self._last_stage(seed))
 
-        Slow is the model at the end of the first stage, fast the one at the end of the last; either is missing where no
-        stage trained it.
+    def trained(self, shown: int, seed: int) -> ModelProcedure:
+        """The model that was trained to write `shown` chain units.
+
+        Raises:
+            UserError: when no model of this run was trained to write so many.
         """
         curriculum, units = self.config.make_curriculum(), self.config.make_task().units
-        last = self.results[self.seeds.index(seed)]["stages_reached"] - 1
-        systems = {}
-        for name, stage, view in (("slow", 0, curriculum.full(units)), ("fast", last, curriculum.direct(units))):
-            if view in [shown for _, shown in curriculum.mixture(units, stage)]:
-                systems[name] = load_model(stage_file(self.seed_directory(seed), stage)), view
-        return systems
+        stages = range(self._last_stage(seed) + 1)
+        known = {view.shown: (stage, view) for stage in stages for view in curriculum.judged(units, stage)}
+        if shown not in known:
+            lengths = ", ".join(map(str, sorted(known)))
+            raise UserError(f"{self.path}: no model here was trained to write {shown} chain units; trained were {lengths}.")
+        stage, view = known[shown]
+        return system(self.config, self.seed_directory(seed), stage, view)
+
+    def procedure(self, which: str, seed: int | None = None) -> Procedure:
+        """One of the systems that a seed left behind, to be asked.
+
+        Args:
+            which: "slow" (full chain, as first learnt), "fast" (no chain), "chain" (the final model with the full chain), a
+                number of chain units, or "vote:9" (the majority of 9 chains that slow draws at temperature 1, or at 0.7 with
+                "vote:9:0.7").
+            seed: whose; of the first finished seed by default.
+
+        Raises:
+            UserError: for any other name, and for a system that was not trained.
+        """
+        seed = self.seed(seed)
+        kind, *numbers = which.split(":")
+        if kind.isascii() and kind.isdigit() and not numbers:
+            return self.trained(int(kind), seed)
+        if kind == "chain" and not numbers:
+            view = self.config.make_curriculum().full(self.config.make_task().units)
+            return system(self.config, self.seed_directory(seed), self._last_stage(seed), view)
+        votes = kind == "vote" and 1 <= len(numbers) <= 2
+        if not votes and (kind not in ("slow", "fast") or numbers):
+            raise UserError(
+                f'{self.path}: no system is called "{which}"; there are slow, fast, chain, a number of chain units, and vote:9.'
+            )
+        systems = self.systems(seed)
+        name = "slow" if votes else kind
+        if name not in systems:
+            chain = "the full chain" if name == "slow" else "no chain"
+            raise UserError(f'{self.path}: no stage of "{self.config.curriculum}" trained a model that writes {chain}.')
+        if not votes:
+            return systems[name]
+        try:
+            count, temperature = int(numbers[0]), float((numbers[1:] or ["1"])[0])
+        except ValueError:
+            raise UserError(f'"{which}": give the number of chains and their temperature, as in vote:9:0.7.') from None
+        if not 0 < temperature < math.inf:
+            raise UserError(f'"{which}": the temperature must be above 0.')
+        return MajorityVote(dataclasses.replace(systems[name], temperature=temperature), count)
+
+    def certificate(self, seed: int) -> dict[str, Any] | None:
+        """The certificate that was made at the end of a seed's training, as JSON values."""
+        file = self.seed_directory(seed) / "certificate.json"
+        try:
+            return dict(json.loads(file.read_text())) if file.exists() else None
+        except ValueError as error:
+            raise UserError(f"{file}: not valid JSON ({error}).") from None
+
+    def _last_stage(self, seed: int) -> int:
+        return int(self.results[self.seeds.index(seed)]["stages_reached"]) - 1
 
     def answer(self, text: str, seed: int | None = None) -> dict[str, Answer]:
         """What the slow and the fast system write for one input, such as "1 0 2 ..."; of the first finished seed by default."""
-        systems = self.systems(self._seed(seed))
-        return {name: self._answer(text, model, view) for name, (model, view) in systems.items()}
+        return {name: self._answer(text, system) for name, system in self.systems(self.seed(seed)).items()}
 
     def answer_with(self, shown: int, text: str, seed: int | None = None) -> Answer:
         """What the model that was trained to write `shown` chain units writes for one input.
@@ -235,17 +289,9 @@ class Run:
         Raises:
             UserError: when no model of this run was trained to write so many.
         """
-        seed = self._seed(seed)
-        curriculum, units = self.config.make_curriculum(), self.config.make_task().units
-        stages = range(self.results[self.seeds.index(seed)]["stages_reached"])
-        known = {view.shown: (stage, view) for stage in stages for view in curriculum.judged(units, stage)}
-        if shown not in known:
-            lengths = ", ".join(map(str, sorted(known)))
-            raise UserError(f"{self.path}: no model here was trained to write {shown} chain units; trained were {lengths}.")
-        stage, view = known[shown]
-        return self._answer(text, load_model(stage_file(self.seed_directory(seed), stage)), view)
+        return self._answer(text, self.trained(shown, self.seed(seed)))
 
-    def _seed(self, seed: int | None) -> int:
+    def seed(self, seed: int | None) -> int:
         """`seed`, or the first finished one. Raises `UserError` for a seed that is not finished."""
         finished = self.seeds
         if not finished or (seed is not None and seed not in finished):
@@ -253,9 +299,10 @@ class Run:
             raise UserError(f"{self.path}: {which} finished; finished are {', '.join(map(str, finished)) or 'none'}.")
         return finished[0] if seed is None else seed
 
-    def _answer(self, text: str, model: Transformer, view: View) -> Answer:
-        batch = render(self.config.make_task().encode(text), [view], self._vocabulary, position_ids=self.config.position_ids)
-        written = generate(model, batch)
+    def _answer(self, text: str, system: ModelProcedure) -> Answer:
+        traces = self.config.make_task().encode(text)
+        batch = render(traces, [system.view], self._vocabulary, position_ids=system.position_ids)
+        written = generate(system.model, batch)
         right = bool(((written == batch.tokens) | ~batch.answer).all())
         chain, answer = written[batch.target & ~batch.answer], written[batch.answer]
         return Answer(tuple(self._vocabulary.text(chain)), tuple(self._vocabulary.text(answer)), right)

@@ -31,7 +31,7 @@ def test_the_page_holds_what_was_measured(run: internalize.Run) -> None:
     for row in run.table().to_dicts():
         assert f"{100 * row['direct']:.1f} %" in page
     assert page.count("slow: full chain, then answer") == 1
-    assert len(re.findall(r'class="(?:right|wrong)"', page)) == 6  # three inputs, slow and fast
+    assert len(re.findall(r'code class="(?:right|wrong)"', page)) == 6  # three inputs, slow and fast
 
 
 def test_several_runs_share_a_page(run: internalize.Run, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import tyro
 
+from internalize.cli.certify import Certify
 from internalize.cli.runs import Demo, Resume, RunCommand, Show
 from internalize.cli.theory import Construct, MLPParity, Parity, TreeParity
 from internalize.errors import UserError
@@ -15,6 +16,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "run": RunCommand,
     "resume": Resume,
     "show": Show,
+    "certify": Certify,
     "construct": Construct,
     "parity": Parity,
     "tree-parity": TreeParity,

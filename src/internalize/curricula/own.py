@@ -3,38 +3,26 @@
 A configuration holds the path and a digest of the file, so that a changed file is noticed when a run goes on.
 """
 
-import hashlib
-import types
-from pathlib import Path
-
 import numpy as np
 
+from internalize import own_code
 from internalize.curricula.removal import Curriculum
 from internalize.errors import UserError
 
 
 def pin(spec: str) -> str:
     """`spec`, with a digest of the file that it names added, so that a configuration says which code it means."""
-    path, _, rest = spec.rpartition(".py:")
-    return f"{spec}@{digest_of(Path(path + '.py'))}" if path and "@" not in rest else spec
+    file, name = own_code.split(spec)
+    return f"{spec}@{own_code.digest_of(file)}" if ".py:" in spec and "@" not in name else spec
 
 
 def load(spec: str) -> Curriculum:
     """The curriculum that "mine.py:EveryOther" names. Raises `UserError` for whatever is wrong with the file or the class."""
-    path, _, name = spec.rpartition(".py:")
-    file = Path(path + ".py")
+    file, name = own_code.split(spec)
     name, _, digest = name.partition("@")
-    if digest and digest != digest_of(file):
+    if digest and digest != own_code.digest_of(file):
         raise UserError(f"{file}: the file has changed since the run was configured; restore it, or start another run.")
-    module = types.ModuleType(file.stem)
-    try:
-        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
-        made = getattr(module, name)()
-    except AttributeError:
-        raise UserError(f'{file}: there is no class "{name}" in it.') from None
-    except Exception as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise UserError(f"{file}{line}: cannot be used ({type(error).__name__}: {error}).") from None
+    made = own_code.make(file, name)
     if not isinstance(made, Curriculum):
         raise UserError(f'{file}: "{name}" is not a subclass of internalize.Curriculum.')
     _check(made, f'{file}: "{name}"')
@@ -53,11 +41,3 @@ def _check(curriculum: Curriculum, who: str) -> None:
             raise UserError(f"{who} has {stages} stages for {units} units; it needs at least 1.")
         if any(keep.shape != (units,) or keep.dtype != bool for keep in shown):
             raise UserError(f"{who}: keep(units, stage) must return {units} booleans for {units} units.")
-
-
-def digest_of(file: Path) -> str:
-    """Eight hex digits that tell the file's content. Raises `UserError` when it cannot be read."""
-    try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}).") from None

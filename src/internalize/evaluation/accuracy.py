@@ -6,6 +6,7 @@ the view shows, then the answer. Generation is batched, cached and deterministic
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -58,27 +59,62 @@ def measure(
     return accuracies
 
 
-@torch.no_grad()
 def generate(model: Transformer, batch: Batch) -> np.ndarray:
     """`batch.tokens` (rows, columns) with every target column replaced by what the model writes greedily.
 
     All rows must have one view, so that they have the same columns.
     """
+    return write(model, batch).tokens
+
+
+class Written(NamedTuple):
+    """What a model wrote.
+
+    tokens: (rows, columns), the batch's tokens with every target column replaced.
+    probability: (rows, columns), how probable the model took each token that it wrote; 1 at other columns.
+    """
+
+    tokens: np.ndarray
+    probability: np.ndarray
+
+
+@torch.no_grad()
+def write(model: Transformer, batch: Batch, temperature: float = 0.0, rng: np.random.Generator | None = None) -> Written:
+    """Let the model write the target columns: greedily, or drawn with `rng` at a temperature above 0.
+
+    All rows must have one view, so that they have the same columns.
+    """
     device = next(model.parameters()).device
     columns = np.flatnonzero(batch.target[0])
-    written = [
-        _generate(model, torch.from_numpy(rows.tokens).to(device), torch.from_numpy(rows.positions.copy()).to(device), columns)
-        for rows in (batch[start : start + ROWS_AT_ONCE] for start in range(0, len(batch), ROWS_AT_ONCE))
-    ]
-    return torch.cat(written).cpu().numpy()
+    pieces = []
+    for start in range(0, len(batch), ROWS_AT_ONCE):
+        rows = batch[start : start + ROWS_AT_ONCE]
+        tokens, positions = torch.from_numpy(rows.tokens).to(device), torch.from_numpy(rows.positions.copy()).to(device)
+        draws = torch.from_numpy(rng.random((len(rows), len(columns)))).to(device) if rng is not None and temperature else None
+        pieces.append(_write(model, tokens, positions, columns, temperature, draws))
+    return Written(*(torch.cat(parts).cpu().numpy() for parts in zip(*pieces, strict=True)))
 
 
-def _generate(model: Transformer, tokens: Tensor, positions: Tensor, columns: NDArray[np.int64]) -> Tensor:
+def _write(
+    model: Transformer,
+    tokens: Tensor,
+    positions: Tensor,
+    columns: NDArray[np.int64],
+    temperature: float,
+    draws: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     tokens, cache = tokens.clone(), Cache(tokens.shape[1])
+    probability = torch.ones(tokens.shape, device=tokens.device)
     start = 0
-    for column in columns:
+    for place, column in enumerate(columns):
         new = slice(start, column)
-        logits = model(tokens[:, new], positions[:, new], first=column - 1 - start, cache=cache)
-        tokens[:, column] = logits[:, -1].argmax(dim=-1)
+        logits = model(tokens[:, new], positions[:, new], first=column - 1 - start, cache=cache)[:, -1]
+        if draws is None:
+            chosen = logits.argmax(dim=-1)
+        else:  # the inverse of the distribution function, so that numpy's stream decides
+            steps = torch.softmax(logits.double() / temperature, dim=-1).cumsum(dim=-1)
+            chosen = (steps < draws[:, place, None]).sum(dim=-1).clamp(max=logits.shape[-1] - 1)
+        tokens[:, column] = chosen
+        probability[:, column] = torch.softmax(logits.float(), dim=-1).gather(-1, chosen[:, None])[:, 0]
         start = column
-    return tokens
+    return tokens, probability

@@ -5,6 +5,8 @@ from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
+from scipy.stats import beta
+
 SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
 
 
@@ -35,3 +37,22 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
     low = (centre - spread) / scale if successes else 0.0  # exactly, where rounding would miss it
     high = (centre + spread) / scale if successes < trials else 1.0
     return low, high
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval for a proportion (Clopper and Pearson 1934): (low, high). With no trials it is (0, 1)."""
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+    return low, high
+
+
+def paired_difference(only_first: int, only_second: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """An interval for the difference of two proportions measured on the same trials: (low, high).
+
+    `only_first` and `only_second` count the trials on which just one of the two holds. Each share has its exact interval at
+    half the error, so that the difference is covered with at least `confidence`: conservative, and right for any sample (ours).
+    """
+    half = (1 + confidence) / 2
+    first, second = clopper_pearson(only_first, trials, half), clopper_pearson(only_second, trials, half)
+    return first[0] - second[1], first[1] - second[0]

@@ -84,6 +84,7 @@ def _about(run: "Run") -> dict[str, Any]:
             }
             for split in stage
         ],
+        "certificates": {seed: certificate for seed in run.seeds if (certificate := run.certificate(seed))},
         "examples": _examples(run),
         "settings": _settings(config),
         "command": run.command(),

@@ -4,6 +4,7 @@ Files in the seed's directory:
 
     metrics.jsonl          one row for each training check and each evaluation, appended
     stages/<s>.safetensors the weights at the end of stage s
+    certificate.json       where a slow and a fast system were trained: whether the fast one internalizes the slow one
     last.safetensors       weights, moments, random state and the length of metrics.jsonl at that moment; gone at the end
     result.json            the outcome, written last: a seed is finished if and only if it exists
 
@@ -35,13 +36,15 @@ from internalize.checkpoint import (
 from internalize.config import OptimizerConfig, RunConfig
 from internalize.curricula import View
 from internalize.errors import UserError
-from internalize.evaluation import SUCCESS, Accuracy, measure, wilson
+from internalize.evaluation import SUCCESS, Accuracy, certify, measure, wilson
+from internalize.evaluation.certificate import draw
 from internalize.models import Transformer, kernel
 from internalize.provenance import provenance
 from internalize.rendering import Batch, Vocabulary, render
 from internalize.seeding import numpy_stream, torch_stream
 from internalize.tasks import Traces
 from internalize.training.data import held_out, training_set
+from internalize.training.systems import stage_file, systems
 
 SAVE_SECONDS = 20.0
 RULED_OUT = 0.999  # confidence with which a quarter of the validation inputs may rule out that a stage is learnt
@@ -292,6 +295,7 @@ class SeedRun:
             "accuracy": final,
             "distinct": {row["split"]: row["distinct"] for row in tests},
             "success": {mode: {split: value > SUCCESS for split, value in splits.items()} for mode, splits in final.items()},
+            **self._certify(tests[0]["stage"]),
             **origin,
             **provenance(),
         }
@@ -299,6 +303,18 @@ class SeedRun:
         (self.directory / "last.safetensors").unlink(missing_ok=True)
         self.notify({"kind": "result", "seed": self.seed, **result})
         return result
+
+    def _certify(self, last: int) -> dict[str, Any]:
+        """Write certificate.json, where there are both a slow and a fast system, and return what of it the result keeps."""
+        pair, samples = systems(self.config, self.directory, last, str(self.device)), self.config.evaluation.certificate
+        if len(pair) < 2 or not samples:
+            return {}
+        splits = draw(self.task, self.config.test_splits(), samples)
+        certificate = certify(pair["slow"], pair["fast"], self.task, splits, seed=self.seed)
+        content = certificate.to_json()
+        write_whole(self.directory / "certificate.json", json.dumps(content, indent=1).encode())
+        gaps = {split["split"]: split["gap"] for split in content["splits"]}
+        return {"certificate": {"internalized": certificate.internalized, "verdict": certificate.verdict, "gap": gaps}}
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -346,11 +362,6 @@ class SeedRun:
             self.data.bit_generator.state = header["data"]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise UserError(f"{path}: it does not fit this run ({str(error).splitlines()[0]}).") from None
-
-
-def stage_file(directory: Path, stage: int) -> Path:
-    """Where a seed's directory holds the weights from the end of a stage."""
-    return directory / "stages" / f"{stage}.safetensors"
 
 
 def new_model(config: RunConfig, seed: int) -> Transformer:

@@ -1,0 +1,131 @@
+"""`internalize certify`."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Column, Table
+
+from internalize.api import certify, fast_when_sure
+from internalize.checkpoint import write_whole
+from internalize.errors import UserError
+from internalize.evaluation import Certificate
+from internalize.evaluation.certificate import Share
+from internalize.evaluation.selective import Selective
+
+
+@dataclass(frozen=True)
+class Certify:
+    """Does a fast system internalize a slow one? One hypothesis class, equal answers, less time (paper, Definition 1)."""
+
+    slow: Annotated[str, tyro.conf.Positional]
+    """a run's directory, or one of its systems: DIR:slow, DIR:fast, DIR:chain (the final model with its full chain), DIR:7
+    (seven chain units), DIR:vote:9 (the majority of nine sampled chains); rule (the task's own); mine.py:Slow"""
+    fast: Annotated[str | None, tyro.conf.Positional] = None
+    """the same; left out, the fast system of the first directory"""
+    seed: int | None = None
+    """the seed whose systems are meant; left out, the first finished one"""
+    splits: tuple[str, ...] = ()
+    """distributions of inputs; left out, uniform and the task's whole battery"""
+    samples: int = 2000
+    """fresh test inputs for each split"""
+    epsilon: float = 0.05
+    """loss of accuracy that is allowed"""
+    confidence: float = 0.95
+    """confidence of the intervals, over all splits at once"""
+    ood_search: bool = False
+    """also search for the distribution on which the fast system is worst, and certify on fresh draws of it"""
+    max_risk: float | None = None
+    """also answer at once only where the fast system is sure, so that such answers are wrong at most this often (calibrated on
+    uniform validation inputs), and ask the slow one elsewhere"""
+    out: Path | None = None
+    """also write the certificate to this JSON file"""
+    json: bool = False
+    """print one JSON object instead of a table"""
+
+    def __call__(self) -> None:
+        """Measure, and show the certificate."""
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("searching for the worst inputs" if self.ood_search else "asking both systems", total=None)
+            certificate = certify(
+                self.slow,
+                self.fast,
+                seed=self.seed,
+                splits=self.splits,
+                samples=self.samples,
+                epsilon=self.epsilon,
+                confidence=self.confidence,
+                search=self.ood_search,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+            sure = None
+            if self.max_risk is not None:
+                sure = fast_when_sure(
+                    self.slow,
+                    self.fast,
+                    max_risk=self.max_risk,
+                    seed=self.seed,
+                    splits=self.splits,
+                    samples=self.samples,
+                    confidence=self.confidence,
+                )
+        also = {} if sure is None else {"fast_when_sure": asdict(sure)}
+        text = json.dumps(certificate.to_json() | also, indent=1)
+        if self.out is not None:
+            try:
+                write_whole(self.out, text.encode())
+            except OSError as error:
+                raise UserError(f"{self.out}: cannot be written ({error.strerror}).") from None
+        if self.json:
+            print(text)
+        else:
+            print_certificate(certificate)
+            if sure is not None:
+                print_selective(sure)
+
+
+def print_certificate(certificate: Certificate) -> None:
+    """Print a certificate for people."""
+    console = Console(highlight=False)
+    title = f"slow: {certificate.slow}; fast: {certificate.fast}"
+    numbers = [Column(name, no_wrap=True) for name in ("distinct", "agree", "slow wrong", "fast wrong", "loss")]
+    table = Table(Column("inputs", overflow="fold"), *numbers, title=title)
+    for split in certificate.splits:
+        shares = [f"{share.value:.3f}" for share in (split.agreement, split.slow_risk, split.fast_risk)]
+        style = None if split.within else "bold"
+        table.add_row(split.split, f"{split.distinct:,}", *shares, _interval(split.gap), style=style)
+    console.print(table)
+    for example in certificate.examples[:3]:
+        said = f"slow {' '.join(example.slow)}, fast {' '.join(example.fast)}, right {' '.join(example.truth)}"
+        console.print(f"They differ on {' '.join(example.input)} ({example.split}): {said}.")
+    seconds = certificate.costs["seconds"]
+    console.print(
+        f"{certificate.sentence} Seconds for an input, in batches: {seconds.slow:.2g} slow, {seconds.fast:.2g} fast "
+        f"({seconds.ratio:.3g} times)."
+    )
+
+
+def print_selective(sure: Selective) -> None:
+    """Print what answering at once only where it is sure does on each split."""
+    console = Console(highlight=False)
+    title = f"fast when sure: confidence at least {sure.threshold:.6g}, else slow"
+    inputs = Column("inputs", overflow="fold")
+    table = Table(inputs, "answered at once", "of these wrong", "all answers wrong", "tokens written", title=title)
+    for split, point in sure.chosen.items():
+        shares = f"{point.coverage:.3f}", f"{point.fast_risk:.3f}", f"{point.risk:.3f}"
+        table.add_row(split, *shares, f"{point.tokens:.2f}", style="bold" if point.fast_risk > sure.max_risk else None)
+    console.print(table)
+    console.print(
+        f"The threshold is chosen on uniform validation inputs, where answers given at once are wrong at most "
+        f"{sure.max_risk:g} of the time with {100 * sure.confidence:.0f} % confidence; bold splits exceed it."
+    )
+
+
+def _interval(share: Share) -> str:
+    if share.low == share.high:
+        return f"{share.value:.3f}"
+    return f"{share.value:.3f} [{share.low:.3f}, {share.high:.3f}]"
