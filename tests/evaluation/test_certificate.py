@@ -1,5 +1,6 @@
 import copy
 import json
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,9 @@ def test_a_run_ends_with_a_certificate_and_can_be_asked_for_others(tmp_path: Pat
     cli.main(["certify", str(run.path), "--out", str(out), *few])
     told = json.loads(capsys.readouterr().out)
     assert told == json.loads(out.read_text())
+    repeat = shlex.split(told["command"])
+    assert repeat[:3] == ["internalize", "certify", str(run.path)]
+    assert sorted(repeat[3:]) == sorted(few[:-1])
     assert [split["split"] for split in told["splits"]] == ["every input", "uniform", "sticky"]
     for slow, fast in ((f"{run.path}:vote:3", None), ("rule", f"{run.path}:chain"), (f"{run.path}:5", f"{run.path}:0")):
         cli.main(["certify", slow, *([fast] if fast else []), *few])

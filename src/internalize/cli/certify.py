@@ -12,10 +12,13 @@ from rich.table import Column, Table
 
 from internalize.api import certify, fast_when_sure
 from internalize.checkpoint import write_whole
+from internalize.cli.runs import changed
+from internalize.config import command_line
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
 from internalize.evaluation.certificate import Share
 from internalize.evaluation.selective import Selective
+from internalize.provenance import provenance
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class Certify:
                     confidence=self.confidence,
                 )
         also = {} if sure is None else {"fast_when_sure": asdict(sure)}
-        text = json.dumps(certificate.to_json() | also, indent=1)
+        systems = [self.slow] if self.fast is None else [self.slow, self.fast]
+        command = command_line("certify", changed(self, "slow", "fast", "out", "json"), *systems)
+        text = json.dumps({"command": command, **certificate.to_json(), **also, **provenance()})
         if self.out is not None:
             try:
                 write_whole(self.out, text.encode())

@@ -129,6 +129,12 @@ class Show:
             print_run(run, self.json, self.max_loss)
 
 
+def changed(command: Any, *without: str) -> list[tuple[str, Any]]:
+    """The settings of a command that differ from their defaults, but for those named `without`."""
+    settings = [(entry, getattr(command, entry.name)) for entry in fields(command) if entry.name not in without]
+    return [(entry.name, value) for entry, value in settings if value != entry.default]
+
+
 def consecutive(seeds: int, first_seed: int) -> range:
     """The seeds that a command names. Raises `UserError`."""
     if seeds < 1 or first_seed < 0:

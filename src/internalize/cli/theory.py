@@ -15,7 +15,7 @@ from rich.table import Table
 
 from internalize.api import construct, verified
 from internalize.checkpoint import write_whole
-from internalize.cli.runs import consecutive
+from internalize.cli.runs import changed, consecutive
 from internalize.config import command_line
 from internalize.errors import UserError
 from internalize.evaluation import wilson
@@ -225,13 +225,8 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _print_row(name: str, command: Any, started: float, **measured: Any) -> None:
     """Print one JSON row: the command line that repeats it, what was measured, and where."""
-    about = ("json", "chart", "arm", "out")  # what changes nothing that is measured
     positional = [command.task] if name == "construct" else []
-    settings = [
-        (field.name, getattr(command, field.name))
-        for field in dataclasses.fields(command)
-        if field.name not in (*about, "task") and getattr(command, field.name) != field.default
-    ]
+    settings = changed(command, "json", "chart", "arm", "out", "task")  # those change nothing that is measured
     seconds = round(time.monotonic() - started, 1)
     print(json.dumps({"command": command_line(name, settings, *positional), **measured, "seconds": seconds, **provenance()}))
 
