@@ -115,6 +115,29 @@ def cells_table() -> str:
     return table(head, lines)
 
 
+def certificates_table() -> str:
+    """Certificates of models without a chain, and what answering only where they are sure does."""
+    lines = []
+    for row in rows("certificates"):
+        words = row["command"].split()
+        run, seed = Path(words[2]).name, words[words.index("--seed") + 1]
+        splits = row["splits"]
+        worst = max(splits, key=lambda split: split["gap"]["value"])
+        sure = row["fast_when_sure"]["chosen"]
+        riskiest, point = max(sure.items(), key=lambda item: item[1]["risk"])
+        lines.append(
+            [
+                f"{run.rpartition('-')[0]}, seed {seed}",
+                f"{sum(split['within'] for split in splits)} of {len(splits)}",
+                f"{worst['fast_risk']['value']:.3f} (`{worst['split']}`)",
+                f"{sure['uniform']['coverage']:.3f}, {sure['uniform']['tokens']:.1f} of {row['costs']['tokens']['slow']:.0f}",
+                f"{point['risk']:.3f} (`{riskiest}`), {point['tokens']:.1f}",
+            ]
+        )
+    head = ["run", "splits within .05", "fast alone is wrong, at worst", "when sure, uniform: answered at once, tokens"]
+    return table([*head, "when sure, at worst: wrong, tokens"], lines)
+
+
 def constructions_table() -> str:
     """What was verified of the constructed transformers; the counters C_2 .. C_64 are one line for each kind and length."""
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
@@ -316,6 +339,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "demo_table": demo_table,
     "coverage_table": coverage_table,
     "cells_table": cells_table,
+    "certificates_table": certificates_table,
     "constructions_table": constructions_table,
     "parity_table": parity_table,
     "parity_batch_table": parity_batch_table,

@@ -18,7 +18,7 @@ def numbers(seed: int, *shape: int) -> torch.Tensor:
 
 
 @needs_the_kernel
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=st.integers(1, 3),
     heads=st.integers(1, 35),

@@ -23,7 +23,7 @@ def counter(n: int, steps: int) -> Simulation:
     return task
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(n=st.integers(2, 64), steps=st.integers(1, 128), via=st.sampled_from(["crt", "scalar", "count"]))
 def test_counters_are_exact(n: int, steps: int, via: Any) -> None:
     task = counter(n, steps)
@@ -34,7 +34,7 @@ def test_counters_are_exact(n: int, steps: int, via: Any) -> None:
     assert checked.counterexample is None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data(), states=st.integers(1, 5), symbols=st.integers(1, 3), steps=st.integers(1, 6))
 def test_any_automaton_is_exact_via_scan(data: st.DataObject, states: int, symbols: int, steps: int) -> None:
     entries = data.draw(st.lists(st.integers(0, states - 1), min_size=states * symbols, max_size=states * symbols))
