@@ -3,16 +3,15 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Column, Table
 
 from internalize.api import certify, fast_when_sure
 from internalize.checkpoint import write_whole
-from internalize.cli.runs import changed
+from internalize.cli.runs import changed, progress_bar
 from internalize.config import command_line
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
@@ -52,30 +51,19 @@ class Certify:
 
     def __call__(self) -> None:
         """Measure, and show the certificate."""
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("searching for the worst inputs" if self.ood_search else "asking both systems", total=None)
+        shared: dict[str, Any] = {name: getattr(self, name) for name in ("seed", "splits", "samples", "confidence")}
+        with progress_bar("searching for the worst inputs" if self.ood_search else "asking both systems") as progress:
             certificate = certify(
                 self.slow,
                 self.fast,
-                seed=self.seed,
-                splits=self.splits,
-                samples=self.samples,
                 epsilon=self.epsilon,
-                confidence=self.confidence,
                 search=self.ood_search,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                progress=progress,
+                **shared,
             )
             sure = None
             if self.max_risk is not None:
-                sure = fast_when_sure(
-                    self.slow,
-                    self.fast,
-                    max_risk=self.max_risk,
-                    seed=self.seed,
-                    splits=self.splits,
-                    samples=self.samples,
-                    confidence=self.confidence,
-                )
+                sure = fast_when_sure(self.slow, self.fast, max_risk=self.max_risk, **shared)
         also = {} if sure is None else {"fast_when_sure": asdict(sure)}
         systems = [self.slow] if self.fast is None else [self.slow, self.fast]
         command = command_line("certify", changed(self, "slow", "fast", "out", "json"), *systems)

@@ -1,12 +1,15 @@
 """`internalize demo | run | resume | show`."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from internalize.api import fit, train
@@ -127,6 +130,15 @@ class Show:
                 print(json.dumps(row))
         else:
             print_run(run, self.json, self.max_loss)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error, told (done, in all)."""
+    console = Console(stderr=True)
+    with Progress(*Progress.get_default_columns(), console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def changed(command: Any, *without: str) -> list[tuple[str, Any]]:

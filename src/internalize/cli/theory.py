@@ -3,19 +3,16 @@
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from internalize.api import construct, verified
 from internalize.checkpoint import write_whole
-from internalize.cli.runs import changed, consecutive
+from internalize.cli.runs import changed, consecutive, progress_bar
 from internalize.config import command_line
 from internalize.errors import UserError
 from internalize.evaluation import wilson
@@ -58,7 +55,7 @@ class Construct:
         if self.inputs < 1:
             raise UserError(f"--inputs is {self.inputs}; it must be at least 1.")
         started = time.monotonic()
-        with _progress("verifying inputs") as progress:
+        with progress_bar("verifying inputs") as progress:
             if self.write:
                 run = construct(self.task, steps=self.steps, via=self.via, inputs=self.inputs, out=self.out, progress=progress)
                 where, made, checked = run.path, run.results[0]["construction"], run.results[0]["verification"]
@@ -103,7 +100,7 @@ class Parity(ParityConfig):
                 f"Note: batches of {self.samples:,} samples are below d^3 log(kT/.05) = {self.bound:,}; "
                 "the theorem's guarantee does not hold, only what is measured here does."
             )
-        with _progress("gradient steps") as progress:
+        with progress_bar("gradient steps") as progress:
             outcome = internalize_parity(self, list(seeds), progress)
         stages = outcome.invariant.sum(0).tolist()
         if self.json:
@@ -146,7 +143,7 @@ class TreeParity(TreeParityConfig):
     def __call__(self) -> None:
         """Take the step, and show how many seeds write every chain token right."""
         seeds, started = consecutive(self.seeds, self.first_seed), time.monotonic()
-        with _progress("seeds") as progress:
+        with progress_bar("seeds") as progress:
             outcome = learn_tree_parity(self, list(seeds), progress)
         if self.json:
             measured = {"samples": self.samples, "exact": outcome.exact.tolist(), "accuracy": outcome.accuracy.tolist()}
@@ -187,7 +184,7 @@ class MLPParity(MLPParityConfig):
         table = Table("arm", "final accuracy", "reach .95", "examples to .95 (median)", title=title)
         for arm in self.arms:
             started, one = time.monotonic(), dataclasses.replace(self, arms=(arm,), arm=arm, chart=None)
-            with _progress(f"{arm}: steps") as progress:
+            with progress_bar(f"{arm}: steps") as progress:
                 curves[arm] = curve = train_mlp_parity(one, list(seeds), progress)
             reached = curve.samples_to()
             if self.json:
@@ -212,15 +209,6 @@ def learning_curves(curves: dict[str, Curve], title: str) -> str:
         series.append(Series(arm, _COLORS[arm], points, band=band))
     xs = next(iter(curves.values())).samples.tolist()
     return accuracy_chart(series, title, "training examples", xs, standalone=True) + "\n"
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error, told (done, in all)."""
-    console = Console(stderr=True)
-    with Progress(*Progress.get_default_columns(), console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _print_row(name: str, command: Any, started: float, **measured: Any) -> None:

@@ -40,9 +40,6 @@ class Reply:
     operations: Floats
     confidence: Floats
 
-    def __getitem__(self, rows: slice) -> "Reply":
-        return Reply(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
 
 @runtime_checkable
 class Procedure(Protocol):

@@ -61,10 +61,8 @@ def _single(spec: str, symbols: tuple[str, ...]) -> Sampler:
         return _Without(_single(spec, symbols), counts, f"{spec}~{region}")
     name, *arguments = spec.split(":")
     if name == "counts" and len(arguments) == 3:
-        if arguments[0] not in symbols:
-            raise UserError(f'distribution "{spec}": no symbol "{arguments[0]}"; the symbols are {", ".join(symbols)}.')
         least = _whole(spec, arguments[1:], 0, low=0)
-        return _Counts(spec, symbols.index(arguments[0]), least, _whole(spec, arguments[2:], 0, low=least))
+        return _Counts(spec, _index(spec, arguments[0], symbols), least, _whole(spec, arguments[2:], 0, low=least))
     if name == "markov" and len(arguments) == 1 + len(symbols):
         stay = _number(spec, arguments[:1], 0, low=0, high=1)
         frequencies = [_number(spec, [text], 0, low=0, high=np.inf) for text in arguments[1:]]
@@ -73,9 +71,7 @@ def _single(spec: str, symbols: tuple[str, ...]) -> Sampler:
         return _balanced
     if name == "biased" and len(arguments) <= 2:
         symbol = arguments[0] if arguments else symbols[1]
-        if symbol not in symbols:
-            raise UserError(f'distribution "{spec}": no symbol "{symbol}"; the symbols are {", ".join(symbols)}.')
-        return _Biased(symbols.index(symbol), _number(spec, arguments[1:], 0.8, low=0, high=1))
+        return _Biased(_index(spec, symbol, symbols), _number(spec, arguments[1:], 0.8, low=0, high=1))
     if name == "dirichlet" and len(arguments) <= 1:
         return _Dirichlet(_number(spec, arguments, 0.5, low=0, high=np.inf))
     if name == "sticky" and len(arguments) <= 1:
@@ -92,6 +88,12 @@ def _single(spec: str, symbols: tuple[str, ...]) -> Sampler:
         example = {"counts": "counts:1:3:5", "markov": "markov:0.3" + ":1" * len(symbols)}.get(name, name)
         raise UserError(f'distribution "{spec}" has the wrong number of parameters; an example of the form is {example}.')
     raise UserError(f'no distribution is called "{spec}"; known are {FORMS}.')
+
+
+def _index(spec: str, symbol: str, symbols: tuple[str, ...]) -> int:
+    if symbol not in symbols:
+        raise UserError(f'distribution "{spec}": no symbol "{symbol}"; the symbols are {", ".join(symbols)}.')
+    return symbols.index(symbol)
 
 
 def _number(spec: str, arguments: list[str], default: float, low: float, high: float) -> float:
@@ -121,14 +123,28 @@ def _constant(symbols: int, steps: int, count: int, rng: np.random.Generator) ->
     return np.repeat(rng.integers(symbols, size=(count, 1)), steps, axis=1)
 
 
+def _others(symbol: int, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
+    """(count, steps) symbols other than `symbol`, each equally likely."""
+    others = rng.integers(symbols - 1, size=(count, steps))
+    others += others >= symbol
+    return others
+
+
+def _drawn_at(stay: float, steps: int, count: int, rng: np.random.Generator) -> Ints:
+    """(count, steps): the place whose draw each symbol repeats, where every place repeats the one before with `stay`."""
+    fresh = rng.random((count, steps)) >= stay
+    fresh[:, 0] = True
+    places: Ints = np.maximum.accumulate(np.where(fresh, np.arange(steps), 0), axis=1)
+    return places
+
+
 @dataclass(frozen=True)
 class _Biased:
     symbol: int
     probability: float
 
     def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
-        others = rng.integers(symbols - 1, size=(count, steps))
-        others += others >= self.symbol
+        others = _others(self.symbol, symbols, steps, count, rng)
         return np.where(rng.random((count, steps)) < self.probability, self.symbol, others)
 
 
@@ -148,9 +164,7 @@ class _Sticky:
     stay: float
 
     def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
-        fresh = rng.random((count, steps)) >= self.stay
-        fresh[:, 0] = True
-        drawn_at = np.maximum.accumulate(np.where(fresh, np.arange(steps), 0), axis=1)
+        drawn_at = _drawn_at(self.stay, steps, count, rng)
         return np.take_along_axis(_uniform(symbols, steps, count, rng), drawn_at, axis=1)
 
 
@@ -185,9 +199,7 @@ class _Markov:
     frequencies: tuple[float, ...]
 
     def __call__(self, symbols: int, steps: int, count: int, rng: np.random.Generator) -> Ints:
-        fresh = rng.random((count, steps)) >= self.stay
-        fresh[:, 0] = True
-        drawn_at = np.maximum.accumulate(np.where(fresh, np.arange(steps), 0), axis=1)
+        drawn_at = _drawn_at(self.stay, steps, count, rng)
         return np.take_along_axis(rng.choice(symbols, size=(count, steps), p=self.frequencies), drawn_at, axis=1)
 
 
@@ -203,9 +215,7 @@ class _Counts:
             raise UserError(f'distribution "{self.spec}": no symbol occurs {self.least} times in {steps} places.')
         times = rng.integers(self.least, min(self.most, steps) + 1, size=(count, 1))
         chosen = rng.permuted(np.broadcast_to(np.arange(steps), (count, steps)), axis=1) < times
-        others = rng.integers(symbols - 1, size=(count, steps))
-        others += others >= self.symbol
-        return np.where(chosen, self.symbol, others)
+        return np.where(chosen, self.symbol, _others(self.symbol, symbols, steps, count, rng))
 
     def holds(self, inputs: Ints) -> Flags:
         """Which sequences lie in the region: (rows,) bool."""
