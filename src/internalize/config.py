@@ -95,6 +95,12 @@ class RunConfig:
     inputs: str = "uniform"
     """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4, a mixture
     such as uniform+dirichlet, or uniform~counts:1:10:15 without a region"""
+    labels: Literal["true", "slow", "filtered"] = "true"
+    """who writes the training chains and answers. true: the task's rule; slow: from the second stage on the slow system, which
+    is the model at the end of the first one (trained on the first part of `inputs`), so that the other parts need no labels;
+    filtered: as slow, but only where its answer is right"""
+    adversarial: float = 0.0
+    """share of the rows, from the second stage on, that is chosen where the present model and the slow system disagree"""
     train_size: int = 0
     """distinct training inputs, drawn once for each seed; 0: fresh inputs at every step"""
     validation: tuple[str, ...] = ()
@@ -117,6 +123,28 @@ class RunConfig:
         task, _ = self.make_task(), self.make_curriculum()
         for distribution in (*self.validation_splits(), *self.test_splits(), self.inputs):
             task.check(distribution)
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        if not 0 <= self.adversarial <= 1:
+            raise UserError(f"adversarial is {self.adversarial}; it is a share, from 0 to 1.")
+        if self.labels == "true":
+            if self.adversarial:
+                raise UserError(
+                    f"adversarial is {self.adversarial}; it needs a slow system to disagree with: set labels to slow."
+                )
+            return
+        curriculum, units = self.make_curriculum(), self.make_task().units
+        if curriculum.stages(units) < 2 or curriculum.target(units, 0) != curriculum.full(units):
+            raise UserError(
+                f'labels is "{self.labels}", but "{self.curriculum}" has no stage after one with the full chain; take a '
+                "curriculum such as left, or set labels to true."
+            )
+        if not set(self.labelled_splits()) & set(self.validation_splits()):
+            raise UserError(
+                f'labels is "{self.labels}", so the first stage is judged on {" or ".join(self.labelled_splits())} inputs; '
+                "name one of them in validation."
+            )
 
     def make_task(self) -> Task:
         return tasks.make(self.task, self.steps, self.start == "sampled")
@@ -127,6 +155,16 @@ class RunConfig:
     def validation_splits(self) -> tuple[str, ...]:
         """The distributions on which a stage must pass."""
         return self.validation or tuple(dict.fromkeys((ID + held_out(self.inputs), *parts(self.inputs))))
+
+    def labelled_inputs(self) -> str:
+        """The distribution of the training inputs that come with true labels: of the slow system's labels, the first part's."""
+        return self.inputs if self.labels == "true" else parts(self.inputs)[0]
+
+    def labelled_splits(self) -> tuple[str, ...]:
+        """The validation distributions with true labels."""
+        if self.labels == "true":
+            return self.validation_splits()
+        return tuple(dict.fromkeys((ID + held_out(self.inputs), self.labelled_inputs())))
 
     def test_splits(self) -> tuple[str, ...]:
         """The in-distribution split, then the out-of-distribution ones, the headline first."""

@@ -14,13 +14,21 @@ def test_a_fixed_schedule_spends_its_whole_budget_evenly(budget: int, stages: in
     limits = [schedule.limit(stage, stages, spent=0) for stage in range(stages)]
     assert sum(limits) == budget
     assert max(limits) - min(limits) <= 1
-    assert not schedule.passes({"uniform": 1.0})
+    assert not schedule.passes({"uniform": 1.0}, 0, 100)
 
 
 def test_an_adaptive_stage_passes_on_every_distribution_or_not_at_all() -> None:
     schedule = Schedule(threshold=0.9)
-    assert schedule.passes({"uniform": 0.9, "dirichlet": 1.0})
-    assert not schedule.passes({"uniform": 1.0, "dirichlet": 0.89})
+    assert schedule.passes({"uniform": 0.9, "dirichlet": 1.0}, 0, 0)
+    assert not schedule.passes({"uniform": 1.0, "dirichlet": 0.89}, 0, 0)
+
+
+def test_the_first_stage_may_have_a_least_length() -> None:
+    schedule = Schedule(budget=1000, stage_budget=300, first_stage=500)
+    assert not schedule.passes({"uniform": 1.0}, 0, 499)
+    assert schedule.passes({"uniform": 1.0}, 0, 500)
+    assert schedule.passes({"uniform": 1.0}, 1, 50)
+    assert [schedule.limit(stage, 4, spent=0) for stage in (0, 1)] == [500, 300]
 
 
 def test_an_adaptive_stage_has_a_budget_and_the_last_one_takes_the_rest() -> None:
@@ -32,7 +40,8 @@ def test_an_adaptive_stage_has_a_budget_and_the_last_one_takes_the_rest() -> Non
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"budget": 0}, {"stage_budget": -1}, {"check_every": 0}, {"threshold": 0.0}, {"threshold": 1.1}]
+    "wrong",
+    [{"budget": 0}, {"stage_budget": -1}, {"check_every": 0}, {"first_stage": -1}, {"threshold": 0.0}, {"threshold": 1.1}],
 )
 def test_bad_schedules(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=rf"schedule\.{next(iter(wrong))}"):

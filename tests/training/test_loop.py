@@ -62,12 +62,18 @@ def test_a_run_is_a_function_of_its_seed(tmp_path: Path) -> None:
     assert not same(tmp_path / "a", tmp_path / "c")
 
 
-@pytest.mark.parametrize("reset", [True, False])
-@pytest.mark.parametrize("curriculum", ["left", "mixture"])
-def test_what_is_resumed_is_bit_identical(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, curriculum: str, reset: bool
-) -> None:
-    config = replace(TINY, curriculum=curriculum, optimizer=replace(TINY.optimizer, reset=reset))
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"optimizer": replace(TINY.optimizer, reset=False)},
+        {"curriculum": "mixture"},
+        {"labels": "slow", "adversarial": 0.5},
+    ],
+    ids=["left", "moments kept", "mixture", "slow labels"],
+)
+def test_what_is_resumed_is_bit_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
+    config = replace(TINY, **change)
     train(config, tmp_path / "whole")
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0)  # save at every check
 
@@ -206,7 +212,7 @@ def test_what_happens_when_a_stage_is_not_learnt(
         nonlocal stage
         stage = event.get("stage", stage)
 
-    monkeypatch.setattr(Schedule, "passes", lambda self, accuracies: stage != 3)
+    monkeypatch.setattr(Schedule, "passes", lambda self, accuracies, stage, steps: stage != 3)
     schedule = Schedule(budget=budget, stage_budget=4, check_every=4, exhausted=exhausted)
     result = train(replace(TINY, schedule=schedule), tmp_path, notify=watch)
     told = []

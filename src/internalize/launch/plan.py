@@ -70,6 +70,8 @@ def make_plan(config: RunConfig, seeds: int, processes: int) -> Plan:
 def _stage_costs(run: SeedRun, stage: int) -> tuple[float, float, float]:
     """Seconds of an optimizer step, of a look at the validation accuracy, and of an evaluation on all test splits."""
     run.progress.stage = stage
+    if stage and run.config.labels != "true":
+        run.learn_from(run.model)  # untrained, and as costly as the slow system will be
     batch = run.config.optimizer.batch
     rows = run.draw((1 + _TIMED_STEPS) * batch)
     run.step(rows[:batch])  # warm-up

@@ -30,18 +30,19 @@ def training_set(config: RunConfig, seed: int) -> Traces | None:
     if not size:
         return None
     rng = numpy_stream(seed, "training set")
-    found = task.sample(config.inputs, size, rng, "train")
+    inputs = config.labelled_inputs()
+    found = task.sample(inputs, size, rng, "train")
     barren = 0
     while True:
         found = found[np.sort(np.unique(found.tokens, axis=0, return_index=True)[1])]
         if len(found) >= size:
             return found[:size]
-        grown = Traces.concatenate([found, task.sample(config.inputs, size, rng, "train")])
+        grown = Traces.concatenate([found, task.sample(inputs, size, rng, "train")])
         barren = barren + 1 if len(np.unique(grown.tokens, axis=0)) == len(found) else 0
         if barren == _BARREN_DRAWS:
             raise UserError(
                 f"train_size is {size:,}, but only {len(found):,} distinct training inputs are found for {config.task_name} "
-                f"over {config.steps} steps with inputs {config.inputs}; make it smaller, or take more steps."
+                f"over {config.steps} steps with inputs {inputs}; make it smaller, or take more steps."
             )
         found = grown
 

@@ -45,6 +45,7 @@ from internalize.seeding import numpy_stream, torch_stream
 from internalize.tasks import Traces
 from internalize.training.data import held_out, training_set
 from internalize.training.systems import stage_file, systems
+from internalize.training.teacher import Teacher
 
 SAVE_SECONDS = 20.0
 RULED_OUT = 0.999  # confidence with which a quarter of the validation inputs may rule out that a stage is learnt
@@ -82,6 +83,7 @@ class SeedRun:
         self.device = device
         self.validation, self.test = held_out(config)
         self.training_set = training_set(config, seed)
+        self.teacher: Teacher | None = None
 
     def run(self) -> dict[str, Any]:
         """Train to the end (or from where an earlier attempt was saved), write result.json and return it."""
@@ -129,6 +131,8 @@ class SeedRun:
     def _block(self) -> Generator[int, float | None, Literal["continue", "passed", "exhausted"]]:
         """Train until the next check, and say how the stage stands."""
         at, schedule = self.progress, self.config.schedule
+        if at.stage and self.teacher is None and self.config.labels != "true":
+            self.learn_from(load_model(stage_file(self.directory, 0)))
         if at.stage_step == 0:
             self._evaluate("switch", {"stage": self.target()})
         limit = schedule.limit(at.stage, self.stages, at.step - at.stage_step)
@@ -148,17 +152,25 @@ class SeedRun:
         self._write({"kind": "check", **row})
         if schedule.kind == "fixed":
             return "passed" if at.stage_step >= limit else "continue"
-        return "passed" if schedule.passes(accuracies) else "exhausted" if at.stage_step >= limit else "continue"
+        if schedule.passes(accuracies, at.stage, at.stage_step):
+            return "passed"
+        return "exhausted" if at.stage_step >= limit else "continue"
 
     def _validate(self) -> dict[str, Accuracy]:
         """Accuracy on the validation inputs, on a quarter of them where those already rule the stage out.
 
         Most checks find a stage that is far from learnt; they need not cost what the decisive ones do.
         """
-        few = {name: traces[: -(-len(traces) // 4)] for name, traces in self.validation.items()}
+        judged_on = self._judged_on()
+        few = {name: traces[: -(-len(traces) // 4)] for name, traces in judged_on.items()}
         found = self.measure(few, self.target())
         at_most = [wilson(accuracy.correct, accuracy.n, RULED_OUT)[1] for accuracy in found.values()]
-        return found if min(at_most) < self.config.schedule.threshold else self.measure(self.validation, self.target())
+        return found if min(at_most) < self.config.schedule.threshold else self.measure(judged_on, self.target())
+
+    def _judged_on(self) -> dict[str, Traces]:
+        """The validation inputs of the present stage: in the first one only those that have true labels."""
+        with_labels = self.config.labelled_splits()
+        return {name: traces for name, traces in self.validation.items() if self.progress.stage or name in with_labels}
 
     def _train(self, steps: int) -> float:
         """`steps` optimizer steps on fresh inputs. Returns the mean loss."""
@@ -172,9 +184,15 @@ class SeedRun:
         return float(total) / steps
 
     def draw(self, count: int) -> Batch:
-        """Training rows, fresh or from the finite set, each shown as one of the stage's views."""
-        if self.training_set is None:
-            traces = self.task.sample(self.config.inputs, count, self.data, "train")
+        """Training rows, fresh or from the finite set or the slow system's, each shown as one of the stage's views."""
+        if self.teacher is not None:
+            chosen = round(count * self.config.adversarial)
+            traces = self.teacher.sample(count - chosen, self.data)
+            if chosen:
+                hard = self.teacher.disagreed(self.model, self.target(), chosen, self.data)
+                traces = Traces.concatenate([traces, hard])[self.data.permutation(count)]
+        elif self.training_set is None:
+            traces = self.task.sample(self.config.labelled_inputs(), count, self.data, "train")
         else:
             traces = self.training_set[self.data.integers(len(self.training_set), size=count)]
         shares, views = zip(*self.curriculum.mixture(self.task.units, self.progress.stage), strict=True)
@@ -205,6 +223,15 @@ class SeedRun:
         self.progress.stage_step += 1
         self.progress.warmed += 1
 
+    def learn_from(self, slow: Transformer) -> None:
+        """From now on `slow` labels the training rows, and the validation rows unless true answers filter what it writes."""
+        config, view = self.config, self.curriculum.full(self.task.units)
+        filtered = config.labels == "filtered"
+        slow = slow.to(self.device).eval()
+        self.teacher = Teacher(slow, self.task, view, config.position_ids, config.inputs, filtered)
+        if not filtered:
+            self.validation = {name: self.teacher.rewrite(traces) for name, traces in self.validation.items()}
+
     # -- stages -------------------------------------------------------------------------------------------------------
 
     def target(self) -> View:
@@ -216,7 +243,7 @@ class SeedRun:
         views = {"stage": self.target(), "cot": self.curriculum.full(self.task.units)}
         lengths = {f"length {view.shown}": view for view in self.curriculum.judged(self.task.units, at.stage)}
         self._evaluate("adapted", views | lengths)
-        self._record("validation", "adapted", lengths, self.validation)
+        self._record("validation", "adapted", lengths, self._judged_on())
         spent = at.step >= schedule.budget
         rollback = not passed and not spent and schedule.exhausted == "rollback"
         if rollback:
