@@ -227,7 +227,7 @@ ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run tr
 
 def command_line(command: str, settings: Iterable[tuple[str, Any]], *positional: str) -> str:
     """The line that calls `internalize <command>` with (dotted name, value) settings as flags."""
-    words = ["internalize", command, *positional]
+    words = ["internalize", *command.split(), *positional]
     for name, value in settings:
         group, dot, last = name.replace("_", "-").rpartition(".")
         words.append(f"--{group}{dot}{'no-' if value is False else ''}{last}")

@@ -2,6 +2,7 @@
 
 import hashlib
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,32 @@ def split(spec: str) -> tuple[Path, str]:
 
 def make(file: Path, name: str) -> Any:
     """What calling `name` of `file` without arguments gives. Raises `UserError` for whatever goes wrong in the file."""
+    found = _module(file).get(name)
+    if found is None:
+        raise UserError(f'{file}: there is no class "{name}" in it.')
+    try:
+        return found()
+    except Exception as error:
+        raise UserError(f"{file}: cannot be used ({type(error).__name__}: {error}).") from None
+
+
+def _module(file: Path) -> dict[str, Any]:
+    """What running the file defines."""
     module = types.ModuleType(file.stem)
     try:
         exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
-        return getattr(module, name)()
-    except AttributeError:
-        raise UserError(f'{file}: there is no class "{name}" in it.') from None
     except Exception as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         raise UserError(f"{file}{line}: cannot be used ({type(error).__name__}: {error}).") from None
+    return module.__dict__
+
+
+def function(file: Path, name: str) -> Callable[..., Any]:
+    """What `file` calls `name`, to be called. Raises `UserError` for whatever goes wrong in the file."""
+    found = _module(file).get(name)
+    if not callable(found):
+        raise UserError(f'{file}: there is no function "{name}" in it.')
+    return found  # type: ignore[no-any-return]
 
 
 def digest_of(file: Path) -> str:

@@ -2,14 +2,26 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tyro
 
 from internalize.cli.certify import Certify
+from internalize.cli.lm import LM_COMMANDS, Collect, Fit
 from internalize.cli.runs import Demo, Resume, RunCommand, Show
 from internalize.cli.theory import Construct, MLPParity, Parity, TreeParity
 from internalize.errors import UserError
+
+
+@dataclass(frozen=True)
+class LM:
+    """A language model and data of your own: internalize lm check | fit | show | certify | collect | example."""
+
+    def __call__(self) -> None:
+        """Name the commands."""
+        raise UserError(f"name what to do: internalize lm {' | '.join(LM_COMMANDS)}.")
+
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": Demo,
@@ -21,6 +33,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "parity": Parity,
     "tree-parity": TreeParity,
     "mlp-parity": MLPParity,
+    "lm": LM,
 }
 
 
@@ -28,10 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point. A user's mistake is one sentence and exit code 2."""
     command: Any = None
     try:
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        of_lm = words[:1] == ["lm"] and len(words) > 1
         command = tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="internalize",
-            args=arguments,
+            LM_COMMANDS if of_lm else COMMANDS,
+            prog="internalize lm" if of_lm else "internalize",
+            args=words[1:] if of_lm else words,
             description="Make a transformer absorb its chain of thought, and measure what it loses.",
         )
         command()
@@ -42,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("internalize: out of memory; make the model, the batch or the number of steps smaller.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        saved = isinstance(command, Demo | RunCommand | Resume)
+        saved = isinstance(command, Demo | RunCommand | Resume | Fit | Collect)
         goes_on = "the same command goes on from what was saved" if saved else "nothing was saved"
         print(f"internalize: interrupted; {goes_on}.", file=sys.stderr)
         sys.exit(130)

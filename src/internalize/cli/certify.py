@@ -113,7 +113,7 @@ def print_selective(sure: Selective) -> None:
         table.add_row(split, *shares, f"{point.tokens:.2f}", style="bold" if point.fast_risk > sure.max_risk else None)
     console.print(table)
     console.print(
-        f"The threshold is chosen on uniform validation inputs, where answers given at once are wrong at most "
+        f"The threshold is chosen on validation inputs, where answers given at once are wrong at most "
         f"{sure.max_risk:g} of the time with {100 * sure.confidence:.0f} % confidence; bold splits exceed it."
     )
 

@@ -19,7 +19,7 @@ from internalize.evaluation.procedures import Procedure, Reply, true_answers
 from internalize.evaluation.statistics import clopper_pearson, paired_difference
 from internalize.seeding import numpy_stream
 from internalize.tasks import Task
-from internalize.tasks.base import Ints
+from internalize.tasks.base import Ints, Judge
 
 EXHAUSTIVE = 2**16  # inputs up to which all of them are asked
 EXAMPLES = 5  # disagreements that are written down for each split
@@ -160,7 +160,7 @@ class Certificate:
 def certify(
     slow: Procedure,
     fast: Procedure,
-    task: Task,
+    task: Judge,
     splits: Mapping[str, Ints],
     *,
     epsilon: float = 0.05,
@@ -241,7 +241,7 @@ def ask(procedure: Procedure, inputs: Ints, rng: np.random.Generator) -> Reply:
     return Reply(*(np.concatenate(parts) for parts in zip(*(vars(one).values() for one in replies), strict=True)))
 
 
-def _ask(slow: Procedure, fast: Procedure, task: Task, inputs: Ints, rng: np.random.Generator) -> _Asked:
+def _ask(slow: Procedure, fast: Procedure, task: Judge, inputs: Ints, rng: np.random.Generator) -> _Asked:
     return _Asked(inputs, ask(slow, inputs, rng), ask(fast, inputs, rng), true_answers(task, inputs))
 
 
@@ -270,7 +270,7 @@ def _split(name: str, asked: _Asked, epsilon: float, confidence: float | None) -
     )
 
 
-def _examples(split: str, asked: _Asked, task: Task) -> list[Example]:
+def _examples(split: str, asked: _Asked, task: Judge) -> list[Example]:
     rows = np.flatnonzero(~asked.same)[:EXAMPLES]
     traces = task.trace(asked.inputs[rows])
 

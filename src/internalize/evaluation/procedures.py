@@ -18,7 +18,7 @@ from internalize.evaluation.accuracy import write
 from internalize.models import Transformer, forward_operations
 from internalize.rendering import PositionIds, Vocabulary, render
 from internalize.tasks import ANSWER, Task
-from internalize.tasks.base import Ints
+from internalize.tasks.base import Ints, Judge
 
 Floats = NDArray[np.float64]
 
@@ -187,7 +187,7 @@ class Cascade:
         return merged
 
 
-def true_answers(task: Task, inputs: Ints) -> Ints:
+def true_answers(task: Judge, inputs: Ints) -> Ints:
     """(rows, answer tokens): the right answers, as task tokens."""
     traces = task.trace(inputs)
     answers: Ints = traces.tokens[traces.segment == ANSWER].reshape(len(inputs), -1)

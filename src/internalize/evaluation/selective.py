@@ -16,8 +16,7 @@ from internalize.evaluation.certificate import ask, equal
 from internalize.evaluation.procedures import Procedure, true_answers
 from internalize.evaluation.statistics import clopper_pearson
 from internalize.seeding import numpy_stream
-from internalize.tasks import Task
-from internalize.tasks.base import Ints
+from internalize.tasks.base import Ints, Judge
 
 THRESHOLDS = 20  # candidates: quantiles of the confidence
 NEVER = 2.0  # a threshold that no confidence reaches
@@ -56,7 +55,7 @@ class Selective:
 def select(
     fast: Procedure,
     slow: Procedure,
-    task: Task,
+    task: Judge,
     calibration: Ints,
     splits: Mapping[str, Ints],
     max_risk: float,
@@ -71,7 +70,7 @@ def select(
 
 
 def calibrate(
-    fast: Procedure, task: Task, inputs: Ints, max_risk: float, confidence: float = 0.95, seed: int = 0
+    fast: Procedure, task: Judge, inputs: Ints, max_risk: float, confidence: float = 0.95, seed: int = 0
 ) -> tuple[float, float]:
     """The lowest threshold whose fast answers are wrong at most `max_risk` of the time, and its coverage of `inputs`.
 
@@ -90,7 +89,7 @@ def calibrate(
     return NEVER, 0.0
 
 
-def curve(fast: Procedure, slow: Procedure, task: Task, inputs: Ints, threshold: float = NEVER, seed: int = 0) -> list[Point]:
+def curve(fast: Procedure, slow: Procedure, task: Judge, inputs: Ints, threshold: float = NEVER, seed: int = 0) -> list[Point]:
     """Risk, coverage and cost on one split, for `threshold` and others from "always fast" to "always slow"."""
     rng = numpy_stream(seed, "risk and coverage")
     quick, thorough, truth = ask(fast, inputs, rng), ask(slow, inputs, rng), true_answers(task, inputs)

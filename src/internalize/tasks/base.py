@@ -78,16 +78,33 @@ class Traces:
         return batch
 
 
-class Task(Protocol):
-    """What a curriculum can be applied to. Sampling takes the distribution of inputs as an argument."""
+class Judge(Protocol):
+    """What says which answers are right: all that the certificate needs to know of a task."""
 
-    @property
-    def name(self) -> str: ...
     @property
     def tokens(self) -> tuple[str, ...]:
         """The name of each token id."""
         ...
 
+    @property
+    def inputs(self) -> int:
+        """The number of possible inputs."""
+        ...
+
+    def every_input(self) -> Ints:
+        """All possible inputs, for tasks that have few: (inputs, columns)."""
+        ...
+
+    def trace(self, inputs: Ints) -> Traces:
+        """The traces of `inputs` (rows, columns)."""
+        ...
+
+
+class Task(Judge, Protocol):
+    """What a curriculum can be applied to. Sampling takes the distribution of inputs as an argument."""
+
+    @property
+    def name(self) -> str: ...
     @property
     def units(self) -> int:
         """The number of units in a full chain."""
@@ -101,11 +118,6 @@ class Task(Protocol):
     @property
     def longest(self) -> int:
         """Tokens in a full trace."""
-        ...
-
-    @property
-    def inputs(self) -> int:
-        """The number of possible inputs."""
         ...
 
     @property
@@ -131,14 +143,6 @@ class Task(Protocol):
 
     def sample_inputs(self, distribution: str, count: int, rng: np.random.Generator, part: Part) -> Ints:
         """As `sample`, the inputs alone: (rows, columns)."""
-        ...
-
-    def every_input(self) -> Ints:
-        """All possible inputs, for tasks that have few: (inputs, columns)."""
-        ...
-
-    def trace(self, inputs: Ints) -> Traces:
-        """The traces of `inputs` (rows, columns)."""
         ...
 
     def encode(self, text: str) -> Traces:

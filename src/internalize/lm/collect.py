@@ -1,0 +1,211 @@
+"""Samples a model's own chains and keeps the good ones: what the model then internalizes is itself (paper, Definition 1).
+
+A chain is kept when its answer is right, or, for questions without answers, when most of the sampled answers agree with it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from internalize.errors import UserError
+from internalize.lm import need, quiet
+from internalize.lm.evaluation import Scorer, normalise, scorer
+from internalize.lm.pretrained import load_model, load_tokenizer
+from internalize.lm.records import MARKER, Record, to_json
+from internalize.lm.tokens import Template
+from internalize.provenance import provenance
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked; without an answer where none is known."""
+
+    line: int
+    text: str
+    answer: str | None
+
+
+@dataclass(frozen=True)
+class Collected:
+    """How many questions were asked, chains sampled and records written, and for how many questions no chain was good."""
+
+    questions: int
+    chains: int
+    kept: int
+    without: int
+
+
+def questions(path: Path) -> Iterator[Question]:
+    """The questions of a JSONL file: {"question"}, and "answer" where it is known. Raises `UserError` with the line."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line.decode("utf-8-sig"))
+                except ValueError as error:
+                    raise UserError(f"{path}, line {number}: not a JSON row in UTF-8 ({error}).") from None
+                text = value.get("question") if isinstance(value, dict) else None
+                if not isinstance(text, str) or not text.strip():
+                    raise UserError(f'{path}, line {number}: the field "question" is missing.')
+                answer = value.get("answer")
+                yield Question(number, text.strip(), None if answer is None else str(answer).rpartition(MARKER)[2].strip())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def collect(
+    model: str,
+    data: Path,
+    out: Path,
+    *,
+    samples: int = 8,
+    keep: int = 1,
+    temperature: float = 1.0,
+    most: int = 512,
+    template: Template | None = None,
+    score: str | None = None,
+    batch: int = 16,
+    seed: int = 0,
+    device: str = "cpu",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Collected:
+    """Sample chains for each question, and write the good ones to `out` as records, one a line.
+
+    Args:
+        model: a folder or a Hub name.
+        data: questions (see `questions`).
+        out: a JSONL file. Beside it, OUT.rejected has the questions without a good chain. What both hold already is kept, and
+            those questions are not asked again.
+        samples: chains for each question.
+        keep: different good chains that are written for a question at most; the shortest first.
+        temperature: of the sampling.
+        most: tokens of a chain and its answer at most.
+        template: how the question is asked.
+        score: as for `scorer`.
+        batch: questions at once.
+        seed: of the sampling.
+        device: cpu or cuda.
+        progress: told (questions done, in all).
+
+    Raises:
+        UserError: for files and models that cannot be read.
+    """
+    need("transformers")
+    quiet()
+    if samples < 1 or keep < 1 or most < 1 or not temperature > 0:
+        raise UserError("samples, keep and most must be at least 1, and the temperature above 0.")
+    every = list(questions(data))
+    if not every:
+        raise UserError(f"{data}: it has no questions; give a file with one a line.")
+    template, judge = template or Template(), scorer(score)
+    tokenizer = load_tokenizer(model)
+    network = load_model(model).to(device).eval()
+    rejected = out.with_name(f"{out.name}.rejected")
+    done = _done(out, data) | _done(rejected, data)
+    left = [question for question in every if question.line not in done]
+    chains = kept = without = 0
+    origin = {"model": model, "temperature": temperature, "samples": samples, "seed": seed, "commit": provenance()["commit"]}
+    with out.open("a", encoding="utf-8") as file, rejected.open("a", encoding="utf-8") as refused:
+        for start in range(0, len(left), batch):
+            some = left[start : start + batch]
+            prompts = [template.prompt(question.text, tokenizer) for question in some]
+            texts = _sample(network, tokenizer, prompts, template, samples, temperature, most, seed, some[0].line)
+            for question, written in zip(some, texts, strict=True):
+                good = good_chains(question, written, judge)
+                chains, kept, without = chains + len(written), kept + len(good[:keep]), without + (not good)
+                source = {"collected": {"line": question.line, "file": str(data), **origin}}
+                for record in good[:keep]:
+                    file.write(json.dumps({**to_json(record), **source}, ensure_ascii=False) + "\n")
+                if not good:
+                    refused.write(json.dumps({"question": question.text, **source}, ensure_ascii=False) + "\n")
+            file.flush()
+            refused.flush()
+            progress(len(done) + start + len(some), len(every))
+    return Collected(len(left), chains, kept, without)
+
+
+def good_chains(question: Question, written: list[str], judge: Scorer) -> list[Record]:
+    """The different chains whose answer is right, or is that of most samples where none is known; the shortest first."""
+    parsed = [parse(question.text, text) for text in written]
+    records = [record for record in parsed if record is not None]
+    if question.answer is None:
+        votes = Counter(normalise(record.answer) for record in records)
+        winner, count = max(votes.items(), key=lambda vote: (vote[1], vote[0]), default=("", 0))
+        records = [record for record in records if normalise(record.answer) == winner] if 2 * count > len(written) else []
+    else:
+        known = Record(question.text, (), question.answer)
+        records = [record for record in records if judge(record.answer, known)]
+    different = {(record.steps, normalise(record.answer)): record for record in records}
+    return sorted(different.values(), key=lambda record: (sum(map(len, record.steps)), record.steps))
+
+
+def parse(question: str, text: str) -> Record | None:
+    """The record in what a model wrote; None where there is no marker, more than one, or nothing after it."""
+    chain, marker, answer = text.rpartition(MARKER)
+    lines = tuple(line.strip() for line in chain.replace("<think>", "").replace("</think>", "").split("\n") if line.strip())
+    said = answer.strip().split("\n")[0].strip()
+    return Record(question, lines, said) if marker and said and MARKER not in chain else None
+
+
+def _sample(
+    model: Any,
+    tokenizer: Any,
+    prompts: list[str],
+    template: Template,
+    samples: int,
+    temperature: float,
+    most: int,
+    seed: int,
+    place: int,
+) -> list[list[str]]:
+    import torch
+
+    from internalize.seeding import torch_stream
+
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    ids = [tokenizer(prompt, add_special_tokens=not template.chat)["input_ids"] for prompt in prompts]
+    ids = [row[:-1] if row[-1] == tokenizer.eos_token_id else row for row in ids]
+    longest = max(map(len, ids))
+    device = next(model.parameters()).device
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(torch_stream(seed, f"chains {place}").initial_seed())
+        written = model.generate(
+            input_ids=torch.tensor([[pad] * (longest - len(row)) + row for row in ids], device=device),
+            attention_mask=torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in ids], device=device),
+            do_sample=True,
+            temperature=temperature,
+            top_k=0,
+            num_return_sequences=samples,
+            max_new_tokens=most,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=pad,
+        )
+    texts = tokenizer.batch_decode(written[:, longest:], skip_special_tokens=True)
+    return [texts[start : start + samples] for start in range(0, len(texts), samples)]
+
+
+def _done(out: Path, data: Path) -> set[int]:
+    """The lines of `data` whose chains `out` already holds; a half-written last line is cut off."""
+    if not out.exists():
+        return set()
+    lines = out.read_text(encoding="utf-8").splitlines()
+    done, whole = set(), []
+    for number, line in enumerate(lines, 1):
+        try:
+            source = json.loads(line)["collected"]
+        except (ValueError, KeyError, TypeError):
+            if number == len(lines):
+                break
+            raise UserError(
+                f"{out}, line {number}: it was not written by `internalize lm collect`; choose another file."
+            ) from None
+        if source["file"] == str(data):
+            done.add(source["line"])
+        whole.append(line)
+    out.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8")
+    return done

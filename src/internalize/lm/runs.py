@@ -1,0 +1,176 @@
+"""Runs of `internalize lm fit` on disk: their outcome, the stage to take, and whether it internalized the first one."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from internalize import curricula
+from internalize.curricula import RemovalConfig
+from internalize.errors import UserError
+from internalize.evaluation import Certificate
+from internalize.evaluation import certify as compare
+from internalize.evaluation.selective import Selective, select
+from internalize.lm import need, quiet
+from internalize.lm.config import LMConfig
+from internalize.lm.evaluation import LMProcedure, Questions, Speaker, scorer
+from internalize.lm.pretrained import load_model, load_tokenizer, longest_row
+from internalize.lm.rows import Asked, Reading
+from internalize.lm.tokens import Template, Units, add_specials
+from internalize.lm.training import STAGE_FILE
+
+
+@dataclass(frozen=True)
+class LMRun:
+    """A finished run."""
+
+    path: Path
+    config: LMConfig
+
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        """result.json. Raises `UserError` when the run is not finished."""
+        file = self.path / "result.json"
+        if not file.exists():
+            raise UserError(f"{self.path}: it is not finished; give its command again to go on.")
+        return dict(json.loads(file.read_text()))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl."""
+        return [json.loads(line) for line in (self.path / "metrics.jsonl").read_text().splitlines()]
+
+    def stages(self) -> list[dict[str, Any]]:
+        """One entry for each stage, of the last time that it was tried: units shown, step, accuracy at the switch and after
+        adaptation on each test file, validation accuracy, and tokens written.
+        """
+        found: dict[int, dict[str, Any]] = {}
+        for row in self.metrics():
+            if row.get("mode") != "stage":
+                continue
+            stage = found.setdefault(row["stage"], {"stage": row["stage"], "switch": {}, "adapted": {}, "tokens": {}})
+            stage["shown"], stage["step"] = row["shown"], row["step"]
+            if row["kind"] == "validation":
+                stage["validation"] = row["accuracy"]
+            else:
+                stage[row["moment"]][row["split"]] = row["accuracy"]
+                stage["tokens"][row["split"]] = row["tokens"]
+        return [found[stage] for stage in sorted(found)]
+
+    def choose(self, max_loss: float) -> dict[str, Any]:
+        """The stage with the shortest chain whose validation accuracy is within `max_loss` of the first stage's.
+
+        The choice never sees the test files.
+        """
+        stages = [stage for stage in self.stages() if "validation" in stage]
+        good = [stage for stage in stages if stage["validation"] >= stages[0]["validation"] - max_loss]
+        return min(good, key=lambda stage: stage["shown"])
+
+    def folder(self, stage: int) -> Path:
+        """A stage's model."""
+        return self.path / "stages" / str(stage)
+
+
+def load(path: str | Path) -> LMRun:
+    """The run in a directory. Raises `UserError`."""
+    path = Path(path)
+    try:
+        return LMRun(path, LMConfig.from_json(json.loads((path / "config.json").read_text())))
+    except OSError:
+        raise UserError(f"{path}: this is not a run's directory (it has no config.json).") from None
+    except ValueError as error:
+        raise UserError(f"{path / 'config.json'}: not valid JSON ({error}).") from None
+
+
+def system(
+    where: str | Path, direct: bool, questions: Mapping[str, Path], score: str | None = None, batch: int = 128, samples: int = 0
+) -> LMProcedure:
+    """A model's folder as a procedure that answers the rows of `questions`, with its full chain or at once.
+
+    Args:
+        where: a stage's folder, any other Hugging Face folder or name, or a run's directory: then its first stage (full chain)
+            or its last one (at once).
+        direct: without a chain.
+        questions: files of records by name.
+        score: as for `scorer`.
+        batch: rows at once.
+        samples: rows of each file; 0: all.
+    """
+    need("transformers")
+    quiet()
+    folder = Path(where)
+    if (folder / "stages").is_dir():
+        run = load(folder)
+        folder = run.folder(int(run.result["stages_reached"]) - 1 if direct else 0)
+    settings: dict[str, Any] = {"template": {}, "units": "step", "curriculum": "left", "removal": {}}
+    about = folder / STAGE_FILE
+    if about.exists():
+        settings |= json.loads(about.read_text())
+    model = str(folder if folder.is_dir() else where)
+    tokenizer = load_tokenizer(model)
+    curriculum = curricula.make(settings["curriculum"], RemovalConfig(**settings["removal"]))
+    units: Units = settings["units"]
+    reading = Reading(tokenizer, Template(**settings["template"]), units, longest_row(model))
+    sets = {name: Asked.read(path, reading, samples) for name, path in questions.items()}
+    longest = max(settings.get("longest_chain", 0), *(tokens.units for asked in sets.values() for tokens in asked.tokens))
+    specials = add_specials(tokenizer, curriculum, longest)
+    speaker = Speaker(load_model(model), tokenizer, specials, batch)
+    name = f"{model} {'without a chain' if direct else 'with its chain'}"
+    return LMProcedure(name, speaker, Questions(sets, scorer(score)), curriculum, direct)
+
+
+def certify(
+    slow: str | Path,
+    fast: str | Path,
+    data: Mapping[str, Path],
+    *,
+    valid: Path | None = None,
+    max_risk: float | None = None,
+    score: str | None = None,
+    epsilon: float = 0.05,
+    confidence: float = 0.95,
+    batch: int = 128,
+    samples: int = 0,
+) -> tuple[Certificate, Selective | None]:
+    """Does the fast model internalize the slow one, on each of the named files of records (paper, Definition 1)?
+
+    Args:
+        slow, fast: as `system`'s `where`; slow writes its chain, fast none.
+        data: test files by name, on which no choice was made.
+        valid: validation records, on which the threshold for `max_risk` is chosen.
+        max_risk: also answer at once only where the fast model is sure, so that such answers are wrong at most this often.
+        score, batch, samples: as for `system`.
+        epsilon, confidence: as for the sandbox's `certify`.
+    """
+    files = dict(data) if valid is None else {**data, "calibration": valid}
+    if max_risk is not None and valid is None:
+        raise UserError("--max-risk needs validation records to choose the threshold on; name them with --valid.")
+    systems = [system(where, direct, files, score, batch, samples) for where, direct in ((slow, False), (fast, True))]
+    # One set of numbers for both, so that equal answers have equal numbers.
+    questions = systems[0].questions
+    object.__setattr__(systems[1].questions, "numbers", questions.numbers)
+    splits = questions.splits()
+    calibration = splits.pop("calibration", None)
+    certificate = compare(systems[0], systems[1], questions, splits, epsilon=epsilon, confidence=confidence, exhaustive=False)
+    sure = None
+    if max_risk is not None and calibration is not None:
+        sure = select(systems[1], systems[0], questions, calibration, splits, max_risk, confidence)
+    return certificate, sure
+
+
+def rows(run: LMRun) -> list[dict[str, Any]]:
+    """The run as a result row."""
+    return [{**run.result, "curve": run.stages()}]
+
+
+def union(names: Sequence[str]) -> dict[str, Path]:
+    """Files by name from "name=path" entries; a bare path is called by its stem. Raises `UserError` for doubles."""
+    files: dict[str, Path] = {}
+    for entry in names:
+        name, equals, path = entry.partition("=")
+        name, path = (name, path) if equals else (Path(entry).stem, entry)
+        if name in files:
+            raise UserError(f'two files are called "{name}"; name them, as in {name}1={path}.')
+        files[name] = Path(path)
+    return files

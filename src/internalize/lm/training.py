@@ -1,0 +1,460 @@
+"""`internalize lm fit`: takes the chain away from a language model, one `transformers.Trainer` for each stage.
+
+    DIR/config.json        the settings
+    DIR/data/              the training rows as tokens
+    DIR/metrics.jsonl      one row for each check and each evaluation
+    DIR/stages/<s>/        the model at the end of stage s: a Hugging Face folder, hint tokens and model card included
+    DIR/trainer/           Trainer's own checkpoint of the present stage; gone at the end
+    DIR/state.json         where the run stands: replaced whole, after what it speaks of was written
+    DIR/result.json        the outcome, written last
+
+An interrupted run goes on from the Trainer's last checkpoint when the same command is given again: it sees the rows that it
+would have seen (`rows.StageRows`). Weights are safetensors; the optimizer's state is the Trainer's own file, which torch reads
+with `weights_only`.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from internalize.checkpoint import write_whole
+from internalize.curricula import View
+from internalize.errors import UserError
+from internalize.evaluation import wilson
+from internalize.lm import need, quiet
+from internalize.lm.config import LMConfig
+from internalize.lm.evaluation import Outcome, Speaker, ask, scorer
+from internalize.lm.pretrained import load_model, load_tokenizer, longest_row, out_of_memory
+from internalize.lm.rows import Asked, Collate, Reading, StageRows, Stored
+from internalize.lm.tokens import HINT, Template, add_specials, view_of
+from internalize.provenance import provenance
+
+ViewOf = Callable[[int], View]  # of a row with so many units
+Notify = Callable[[Mapping[str, Any]], None]
+STAGE_FILE = "internalize.json"  # in a stage's folder: how its model is asked
+
+
+def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: None) -> Path:
+    """Train, or go on from where an earlier attempt was saved; return the run's directory.
+
+    Raises:
+        UserError: for data, models and settings that cannot be used, each in one sentence; nothing is lost.
+    """
+    need("transformers", "accelerate", *(["peft"] if config.lora else []))
+    quiet()
+    directory = Path(out) / config.name()
+    if not (directory / "result.json").exists():
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            write_whole(directory / "config.json", json.dumps(config.to_json(), indent=1).encode())
+        except OSError as error:
+            raise UserError(f"{directory}: cannot be written ({error.strerror}).") from None
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise UserError("several processes cannot train one run yet; start it without `accelerate launch`.")
+        try:
+            with FileLock(directory / ".lock", timeout=0):
+                Fit(config, directory, notify).run()
+        except Timeout:
+            raise UserError(f"{directory}: another process is training this run; wait for it or stop it.") from None
+    return directory
+
+
+@dataclass
+class State:
+    """Where a run stands."""
+
+    stage: int = 0
+    step: int = 0  # optimizer steps of finished attempts at stages
+    tokens: int = 0  # tokens trained on in those, padding not counted
+    failures: int = 0
+    stuck: int = -1
+    attempt: int = 0  # attempts at stages, so that each draws its own rows
+    metrics_bytes: int = 0
+    checkpoint: str = ""  # of the Trainer, within the present stage
+    source: str = ""  # the folder in stages/ that the present stage began with; "": the model that was given
+    seconds: float = 0.0
+
+
+class Fit:
+    """One run."""
+
+    def __init__(self, config: LMConfig, directory: Path, notify: Notify) -> None:
+        self.config, self.directory, self.notify = config, directory, notify
+        self.curriculum = config.make_curriculum()
+        self.score = scorer(config.score)
+        self.state = self._restored()
+        self.tokenizer = load_tokenizer(config.model)
+        longest = longest_row(config.model)
+        reading = Reading(
+            self.tokenizer,
+            Template(config.chat, config.instruction),
+            config.units,
+            longest - bool(self.curriculum.hint),
+            config.format,
+            config.delimiter,
+            config.too_long,
+        )
+        self.valid = Asked.read(config.valid, reading, config.validation)
+        self.tests = {name: Asked.read(path, reading, config.samples) for name, path in config.tests().items()}
+        self.rows = Stored.write(config.data, reading, directory / "data")
+        self.units = max([self.rows.units, *(t.units for t in self.valid.tokens)])
+        self.specials = add_specials(self.tokenizer, self.curriculum, self.units)
+        self.stages = self.curriculum.stages(self.units)
+        if config.schedule.kind == "fixed" and config.schedule.budget < self.stages:
+            raise UserError(f"schedule.budget is {config.schedule.budget}; {self.stages} stages need at least a step each.")
+        self.model: Any = None
+        self.started = time.monotonic() - self.state.seconds
+
+    def run(self) -> dict[str, Any]:
+        """Train to the end, write result.json and return it."""
+        source = self.directory / "stages" / self.state.source if self.state.source else self.config.model
+        self.model = load_model(str(source)).to(self.config.device)
+        if len(self.tokenizer) > self.model.get_input_embeddings().num_embeddings:
+            self.model.resize_token_embeddings(len(self.tokenizer))
+        self.notify({"kind": "plan", "text": self.plan()})
+        while self.state.stage < self.stages:
+            self._train_stage()
+        return self._finish()
+
+    def plan(self) -> str:
+        """What it will cost, for people; a few passes are timed."""
+        import torch
+
+        from internalize.launch.plan import duration
+
+        config = self.config
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        trained = parameters if not config.lora else 0
+        memory = 4 * parameters + 12 * trained  # weights; gradients and two moments
+        batch = Collate(self._pad())(
+            [StageRows(self.rows, self.curriculum, self.specials, 0, 10**9, 0)[i] for i in range(config.batch)]
+        )
+        batch = {name: value.to(config.device) for name, value in batch.items()}
+        times = []
+        with out_of_memory(config.batch):
+            for _ in range(3):
+                started = time.perf_counter()
+                self.model(**batch).loss.backward()
+                times.append(time.perf_counter() - started)
+        self.model.zero_grad(set_to_none=True)
+        if torch.cuda.is_available() and config.device != "cpu":
+            torch.cuda.synchronize()
+        seconds = min(times) * config.accumulate * config.schedule.budget
+        skipped = f", {self.rows.skipped:,} skipped as too long" if self.rows.skipped else ""
+        return (
+            f"{parameters:,} parameters; about {memory / 2**30:.2g} GiB for weights, gradients and moments, and "
+            f"{self.stages * 4 * parameters / 2**30:.2g} GiB on disk for {self.stages} stage(s)\n"
+            f"{len(self.rows):,} training rows{skipped}, chains of up to {self.units} {config.units}s; at most "
+            f"{config.schedule.budget:,} steps of {config.batch * config.accumulate} rows: about {duration(seconds)} of "
+            f"training if the whole budget is needed, and the asking in between"
+        )
+
+    # -- one stage ---------------------------------------------------------------------------------------------------------
+
+    def _train_stage(self) -> None:
+        from transformers import Trainer, TrainingArguments
+        from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+        config, state, schedule = self.config, self.state, self.config.schedule
+        if not state.checkpoint:
+            self._test("switch")
+        limit = schedule.limit(state.stage, self.stages, state.step)
+        size = config.batch * config.accumulate
+        rows = StageRows(
+            self.rows, self.curriculum, self.specials, state.stage, limit * size, hash_seed(config.seed, state.attempt)
+        )
+        folder = self.directory / "trainer"
+        arguments = TrainingArguments(
+            output_dir=str(folder),
+            per_device_train_batch_size=config.batch,
+            gradient_accumulation_steps=config.accumulate,
+            max_steps=limit,
+            learning_rate=config.lr,
+            lr_scheduler_type="constant_with_warmup",
+            warmup_steps=config.warmup,
+            weight_decay=config.weight_decay,
+            max_grad_norm=config.clip,
+            adam_beta2=config.beta2,
+            bf16=config.bf16,
+            use_cpu=config.device == "cpu",
+            save_strategy="no",  # the checks below say when
+            save_total_limit=2,
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            include_num_input_tokens_seen="non_padding",
+            train_sampling_strategy="sequential",  # the rows are in their order
+            remove_unused_columns=False,
+            dataloader_pin_memory=config.device != "cpu",
+            seed=config.seed,
+        )
+        model = self._adapted(self.model)
+        checks = Checks(self, limit)
+        trainer = Trainer(
+            model=model, args=arguments, train_dataset=rows, data_collator=Collate(self._pad()), callbacks=[checks.callback()]
+        )
+        for unwanted in (PrinterCallback, ProgressCallback):
+            trainer.remove_callback(unwanted)
+        checkpoint = str(folder / state.checkpoint) if state.checkpoint else None
+        with out_of_memory(config.batch):
+            trainer.train(resume_from_checkpoint=checkpoint)
+        self.model = model.merge_and_unload() if config.lora else trainer.accelerator.unwrap_model(model)
+        state.step, state.tokens = state.step + trainer.state.global_step, state.tokens + trainer.state.num_input_tokens_seen
+        self._end_stage(checks.passed)
+
+    def _end_stage(self, passed: bool) -> None:
+        state, schedule = self.state, self.config.schedule
+        self._test("adapted")
+        self._record("validation", "adapted", {"stage": self._outcomes({"valid": self.valid}, self._target())})
+        state.attempt, state.checkpoint = state.attempt + 1, ""
+        spent = state.step >= schedule.budget
+        if not passed and not spent and schedule.kind == "adaptive" and schedule.exhausted == "rollback":
+            state.failures, state.stuck = state.failures + 1, state.stage
+            back = min(state.failures, state.stage)
+            self._write({"kind": "rollback", "stage": state.stage, "to": state.stage - back, "step": state.step})
+            if back:
+                state.source = str(state.stage - back)
+                self.model = load_model(str(self._stage(state.stage - back))).to(self.config.device)
+                state.stage -= back - 1
+            else:  # of the first stage there is nothing to go back to
+                self._save_stage()
+                state.source = "0"
+        else:
+            self._save_stage()
+            state.source = str(state.stage)
+            stop = spent or (not passed and schedule.kind == "adaptive" and schedule.exhausted == "stop")
+            state.failures = state.failures if state.stage < state.stuck else 0
+            state.stage = self.stages if stop else state.stage + 1
+        self._save()
+        shutil.rmtree(self.directory / "trainer", ignore_errors=True)
+
+    def _adapted(self, model: Any) -> Any:
+        if not self.config.lora:
+            return model
+        from peft import LoraConfig, get_peft_model
+
+        settings = LoraConfig(
+            r=self.config.lora, lora_alpha=2 * self.config.lora, task_type="CAUSAL_LM", target_modules="all-linear"
+        )
+        return get_peft_model(model, settings)
+
+    # -- asking ------------------------------------------------------------------------------------------------------------
+
+    def speaker(self, model: Any = None) -> Speaker:
+        """The present model, to be asked."""
+        return Speaker(model if model is not None else self.model, self.tokenizer, self.specials, self.config.ask_batch)
+
+    def _target(self) -> ViewOf:
+        """The view that a row is judged by at the present stage."""
+        stage = self.state.stage
+        return lambda units: view_of(self.curriculum, units, stage)
+
+    def _outcomes(self, sets: Mapping[str, Asked], view: ViewOf, forced: bool = False, model: Any = None) -> dict[str, Outcome]:
+        speaker = self.speaker(model)
+        return {
+            name: Outcome.of(ask(speaker, asked, [view(t.units) for t in asked.tokens], forced), asked.records, self.score)
+            for name, asked in sets.items()
+        }
+
+    def validate(self, model: Any) -> float:
+        """Accuracy of `model` on the validation rows in the present stage's view."""
+        return self._outcomes({"valid": self.valid}, self._target(), model=model)["valid"].accuracy.value
+
+    def _test(self, moment: str) -> None:
+        """Accuracy on every test file as the stage shows it; at its end also with the full chain, with each length that the
+        stage trains, and at last without a chain: free to write, and forced to answer at once.
+        """
+        views: dict[str, ViewOf] = {"stage": self._target()}
+        if moment == "adapted":
+            views["cot"] = self.curriculum.full
+            judged = self.curriculum.judged(self.units, self.state.stage)
+            views |= {f"length {view.shown}": self._length(view.shown) for view in judged if len(judged) > 1}
+            if self.state.stage == self.stages - 1:
+                views["direct"] = views["forced"] = self.curriculum.direct
+        outcomes = {mode: self._outcomes(self.tests, view, mode == "forced") for mode, view in views.items()}
+        self._record("test", moment, outcomes)
+
+    def _length(self, shown: int) -> ViewOf:
+        """The view with `shown` units, or all where a row has fewer."""
+        stage = self.state.stage
+
+        def view(units: int) -> View:
+            judged = {view.shown: view for view in self.curriculum.judged(units, min(stage, self.curriculum.stages(units) - 1))}
+            return judged[min(shown, max(judged))]
+
+        return view
+
+    def _record(self, part: str, moment: str, outcomes: Mapping[str, Mapping[str, Outcome]]) -> None:
+        for mode, of_sets in outcomes.items():
+            for name, outcome in of_sets.items():
+                accuracy = outcome.accuracy
+                low, high = wilson(accuracy.correct, accuracy.n)
+                self._write(
+                    {
+                        "kind": part,
+                        "moment": moment,
+                        "stage": self.state.stage,
+                        "step": self.state.step,
+                        "mode": mode,
+                        "shown": self._target()(self.units).shown,
+                        "split": name,
+                        "accuracy": accuracy.value,
+                        "low": low,
+                        "high": high,
+                        "n": accuracy.n,
+                        "distinct": accuracy.distinct,
+                        "tokens": outcome.tokens,
+                        "before_answer": outcome.before,
+                        "unanswered": outcome.unanswered,
+                    }
+                )
+
+    # -- files -------------------------------------------------------------------------------------------------------------
+
+    def _stage(self, stage: int) -> Path:
+        return self.directory / "stages" / str(stage)
+
+    def _save_stage(self) -> None:
+        folder = self._stage(self.state.stage)
+        fresh = folder.with_name(f"{folder.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        self.model.save_pretrained(fresh)  # safetensors: transformers 5 writes nothing else
+        self.tokenizer.save_pretrained(fresh)
+        about = {
+            "template": {"chat": self.config.chat, "instruction": self.config.instruction},
+            "units": self.config.units,
+            "curriculum": self.config.curriculum,
+            "removal": asdict(self.config.removal),
+            "longest_chain": self.units,
+            "stage": self.state.stage,
+        }
+        (fresh / STAGE_FILE).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        (fresh / "README.md").write_text(self._card(), encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+
+    def _card(self) -> str:
+        """The model card: how to ask this model with nothing of ours installed."""
+        shown = self._target()(self.units).shown
+        hint = f"`{HINT.format(shown)}` " if self.curriculum.hint else "nothing else "
+        template = "the tokenizer's chat template" if self.config.chat else "the question and a line end"
+        return (
+            f"# Stage {self.state.stage} of {self.stages}\n\nTrained by internalize from `{self.config.model}`: {shown} of "
+            f"{self.units} {self.config.units}s of the chain are written before the answer.\n\nPrompt: {template}, then {hint}"
+            f"(`generate(do_sample=False)`). The answer follows `####`.\n"
+        )
+
+    def _write(self, row: dict[str, Any]) -> None:
+        line = (json.dumps(row) + "\n").encode()
+        with (self.directory / "metrics.jsonl").open("ab") as file:
+            file.write(line)
+        self.state.metrics_bytes += len(line)
+        self.notify({"stages": self.stages, "seconds": time.monotonic() - self.started, **row})
+
+    def _save(self) -> None:
+        self.state.seconds = time.monotonic() - self.started
+        write_whole(self.directory / "state.json", json.dumps(asdict(self.state)).encode())
+
+    def _restored(self) -> State:
+        """The state that was saved last; what metrics.jsonl holds beyond it is cut off."""
+        file, metrics = self.directory / "state.json", self.directory / "metrics.jsonl"
+        state = State()
+        if file.exists():
+            try:
+                state = State(**json.loads(file.read_text()))
+            except (ValueError, TypeError):
+                raise UserError(f"{file}: it is damaged; delete {self.directory} to train from the beginning.") from None
+        if metrics.exists():
+            if metrics.stat().st_size < state.metrics_bytes:
+                raise UserError(f"{metrics}: it was cut; delete {self.directory} to train from the beginning.")
+            with metrics.open("r+b") as opened:
+                opened.truncate(state.metrics_bytes)
+        return state
+
+    def _finish(self) -> dict[str, Any]:
+        rows = [json.loads(line) for line in (self.directory / "metrics.jsonl").read_text().splitlines()]
+        last: dict[str, dict[str, Any]] = {}
+        kept = ("accuracy", "low", "high", "n", "tokens", "before_answer")
+        for row in rows:
+            if row["kind"] == "test" and row["moment"] == "adapted":
+                last.setdefault(row["mode"], {})[row["split"]] = {name: row[name] for name in kept}
+        curve: dict[int, dict[str, Any]] = {}
+        for row in rows:
+            if row["kind"] == "test" and row["mode"] == "stage":
+                stage = curve.setdefault(row["stage"], {"shown": row["shown"], "switch": {}, "adapted": {}})
+                stage[row["moment"]][row["split"]] = row["accuracy"]
+                stage["step"] = row["step"]
+        result = {
+            "command": self.config.command(),
+            "settings": self.config.changed(),
+            "seed": self.config.seed,
+            "stages": self.stages,
+            "stages_reached": max(row["stage"] for row in rows if row["kind"] == "test") + 1,
+            "steps": self.state.step,
+            "tokens": self.state.tokens,
+            "rows": len(self.rows),
+            "skipped": self.rows.skipped,
+            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+            "seconds": round(time.monotonic() - self.started, 1),
+            "final": last,
+            "curve": list(curve.values()),
+            **provenance(),
+        }
+        write_whole(self.directory / "result.json", json.dumps(result, indent=1).encode())
+        self.notify({"kind": "result", **result})
+        return result
+
+    def _pad(self) -> int:
+        pad = self.tokenizer.pad_token_id
+        return int(pad if pad is not None else self.tokenizer.eos_token_id)
+
+
+class Checks:
+    """Looks at the validation accuracy every `check_every` steps, saves there, and ends a stage once it is learnt."""
+
+    def __init__(self, run: Fit, limit: int) -> None:
+        self.run, self.limit, self.passed = run, limit, False
+
+    def callback(self) -> Any:
+        """As a callback of `transformers.Trainer`."""
+        from transformers import TrainerCallback
+
+        checks = self
+
+        class Callback(TrainerCallback):  # type: ignore[misc]
+            def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
+                return checks.look(state, control, others["model"])
+
+            def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+                checks.run.state.checkpoint = f"checkpoint-{state.global_step}"
+                checks.run._save()
+
+        return Callback()
+
+    def look(self, trainer: Any, control: Any, model: Any) -> Any:
+        """A check, if it is time for one."""
+        run, schedule, step = self.run, self.run.config.schedule, trainer.global_step
+        if step % schedule.check_every and step < self.limit:
+            return control
+        accuracy = run.validate(model) if schedule.kind == "adaptive" else None
+        at = run.state
+        run._write({"kind": "check", "stage": at.stage, "step": at.step + step, "validation": accuracy})
+        self.passed = schedule.kind == "fixed" and step >= self.limit
+        if accuracy is not None:
+            self.passed = schedule.passes({"valid": accuracy}, at.stage, step)
+        control.should_save = not self.passed and step < self.limit
+        control.should_training_stop = self.passed or step >= self.limit
+        return control
+
+
+def hash_seed(seed: int, attempt: int) -> int:
+    """A seed of its own for each attempt at a stage."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {attempt}".encode()).digest()[:4], "big")
