@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -240,11 +241,17 @@ class Fit:
         if not self.config.lora:
             return model
         from peft import LoraConfig, get_peft_model
+        from transformers import set_seed
 
+        set_seed(hash_seed(self.config.seed, self.state.attempt))  # the adapters begin at random
+        transposed = any(type(module).__name__ == "Conv1D" for module in model.modules())  # GPT-2's
+        rank = self.config.lora
         settings = LoraConfig(
-            r=self.config.lora, lora_alpha=2 * self.config.lora, task_type="CAUSAL_LM", target_modules="all-linear"
+            r=rank, lora_alpha=2 * rank, task_type="CAUSAL_LM", target_modules="all-linear", fan_in_fan_out=transposed
         )
-        return get_peft_model(model, settings)
+        with warnings.catch_warnings():  # peft asks transformers in a way that is to go
+            warnings.simplefilter("ignore", FutureWarning)
+            return get_peft_model(model, settings)
 
     # -- asking ------------------------------------------------------------------------------------------------------------
 
