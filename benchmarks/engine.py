@@ -5,7 +5,7 @@ all cores, as one process with all threads or as seeds side by side with one thr
 sdpa attention: a first round finds each side's fastest way, which is then repeated. A time is that of the whole work
 (`jobs`) for one seed, with all cores shared among the seeds side by side.
 
-With --json it prints one row, as they are kept in results/engine.jsonl. Needs transformers: pip install -e '.[bench]'.
+With --json it prints one row, as they are kept in results/engine.jsonl. Needs transformers: pip install -e '.[lm]'.
 """
 
 import argparse

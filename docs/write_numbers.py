@@ -93,7 +93,7 @@ def coverage_table() -> str:
 def cells_table() -> str:
     """Other cells: accuracy and success in and out of distribution, and how far the chain was taken away."""
     lines = []
-    for name in ("left-uniform", "coverage-c5", "coverage-c2-t25"):
+    for name in ("left-uniform", "coverage-c5", "coverage-c2-t25", "coverage-c2-t25-long"):
         groups: dict[tuple[str, str, str, int], list[dict[str, Any]]] = {}
         for row in rows(name):
             settings = row["settings"]
@@ -113,6 +113,35 @@ def cells_table() -> str:
             lines.append([cell_name, f"{curriculum}, {inputs}", *accuracies, f"{everywhere}/{len(members)}", left, steps])
     head = ["task", "curriculum, training inputs", "uniform", OOD, "above .95 on every split", "states still shown", "steps"]
     return table(head, lines)
+
+
+def lm_table() -> str:
+    """Language models: full chain, and no chain at the end, in and out of distribution."""
+    lines = []
+    for row in rows("lm"):
+        settings, final = row["settings"], row["final"]
+        curve = row["curve"]
+        first, last = curve[0]["adapted"], curve[-1]
+        direct = final.get("direct", {})
+
+        def cell(name: str, direct: dict[str, Any] = direct) -> str:
+            one = direct.get(name)
+            return "-" if one is None else f"{one['accuracy']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+
+        lines.append(
+            [
+                f"{Path(settings['model']).parent.name}, {settings.get('curriculum', 'left')}, seed {row['seed']}",
+                f"{row['parameters']:,}",
+                f"{first['test']:.3f}, {first['biased']:.3f}" if curve[0]["shown"] else "-",
+                f"{last['shown']} of {curve[0]['shown']}",
+                f"{last['adapted']['test']:.3f}, {last['adapted']['biased']:.3f}",
+                cell("test"),
+                cell("biased"),
+                f"{row['steps']:,}, {row['seconds'] / 60:.0f} min",
+            ]
+        )
+    head = ["data, curriculum", "parameters", "full chain: test, biased", "units still shown", "last stage: test, biased"]
+    return table([*head, "no chain: test", "no chain: biased", "steps"], lines)
 
 
 def certificates_table() -> str:

@@ -176,7 +176,7 @@ def broken(example: Path, tmp_path: Path, name: str) -> list[object]:
         ("damaged weights", "it cannot be"),
         ("no eos", "its tokenizer has no EOS token"),
         ("remote code", "which is never done"),
-        ("no model", "none: it cannot be"),
+        ("no model", "none: there is no such folder"),
         ("ood", "write name=path"),
         ("ood file", "none: cannot be read"),
         ("score", "mine.py: cannot be used"),

@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from internalize import own_code
-from internalize.config import ID, RunConfig, command_line, file_name
+from internalize.config import ID, RunConfig, command_line, file_name, tuples
 from internalize.errors import UserError
 from internalize.evaluation import Certificate, Procedure, Rule, worst_distribution
 from internalize.evaluation import certify as compare
@@ -69,8 +69,12 @@ def train(
     device: str = "cpu",
     together: int | None = None,
     quiet: bool = False,
+    plan: bool = True,
 ) -> None:
-    """Train the given seeds of several runs side by side, with progress on standard error, and write their reports."""
+    """Train the given seeds of several runs side by side, with progress on standard error, and write their reports.
+
+    `plan` says before the start what each will cost; the other arguments are those of `fit`.
+    """
     console = Console(stderr=True, quiet=quiet, highlight=False)
     check_device(device)
     for run in runs:
@@ -82,9 +86,9 @@ def train(
         unfinished = [job for job in every if not job.finished]
         if len(unfinished) < len(every):
             console.print(f"{run.path}: {len(every) - len(unfinished)} of {len(every)} seeds were finished before.")
-        if unfinished and not quiet:
-            plan = make_plan(run.config, len(unfinished), processes or cores())
-            console.print(f"{run.config.curriculum}: {plan.text()}")
+        if unfinished and plan and not quiet:
+            planned = make_plan(run.config, len(unfinished), processes or cores())
+            console.print(f"{run.config.curriculum}: {planned.text()}")
         jobs += unfinished
     with display(console) as show:
         for job in jobs:
@@ -285,7 +289,7 @@ def configure(config: RunConfig, **fields: Any) -> RunConfig:
         group = getattr(config, name)
         if dataclasses.is_dataclass(group) and isinstance(value, Mapping):
             try:
-                fields[name] = dataclasses.replace(group, **value)  # type: ignore[type-var]
+                fields[name] = dataclasses.replace(group, **tuples(value))  # type: ignore[type-var]
             except TypeError as error:
                 raise UserError(f"{name}: {error}.") from None
         elif isinstance(value, list):

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -208,8 +208,8 @@ class RunConfig:
             raise UserError(f"the configuration is not of schema {SCHEMA}; it was written by another version of internalize.")
         try:
             for name, group in GROUPS.items():
-                values[name] = group(**_tuples(values[name]))
-            return RunConfig(**_tuples(values))
+                values[name] = group(**tuples(values[name]))
+            return RunConfig(**tuples(values))
         except (TypeError, KeyError, AttributeError) as error:
             raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None
 
@@ -257,5 +257,6 @@ def _changed(value: Any, default: Any) -> dict[str, Any]:
     return changes
 
 
-def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with tuples for JSON's lists."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

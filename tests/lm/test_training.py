@@ -17,7 +17,7 @@ from internalize.errors import UserError
 from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import Speaker, ask
 from internalize.lm.example import write_example
-from internalize.lm.pretrained import load_model, load_tokenizer
+from internalize.lm.pretrained import load_model, load_tokenizer, out_of_memory, readable
 from internalize.lm.rows import Asked, Reading
 from internalize.lm.runs import certify, load, rows
 from internalize.lm.tokens import Template, add_specials
@@ -266,3 +266,23 @@ def test_a_damaged_run_is_told(config: LMConfig, tmp_path: Path) -> None:
         fit(config, tmp_path)
     with pytest.raises(UserError, match="not finished"):
         load(directory.parent / config.name()).result  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("You are trying to access a gated repo. 401 Client Error", "it is gated; ask for access on its page"),
+        ("requires you to set the option `trust_remote_code=True`", "needs code of its own"),
+        ("does not appear to have a file named model.safetensors, only pytorch_model.bin", "pickle files are never loaded"),
+    ],
+)
+def test_what_the_hub_says_is_put_in_one_sentence(said: str, told: str) -> None:
+    with pytest.raises(UserError, match=f"some/model: .*{told}"), readable("some/model"):
+        raise OSError(f"{said}\nmore lines")
+
+
+def test_a_lack_of_memory_is_advice() -> None:
+    with pytest.raises(UserError, match="halve --batch"), out_of_memory(32):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    with pytest.raises(RuntimeError, match="another"), out_of_memory(32):
+        raise RuntimeError("another")

@@ -10,8 +10,11 @@ import tyro
 from internalize.cli.certify import Certify
 from internalize.cli.lm import LM_COMMANDS, Collect, Fit
 from internalize.cli.runs import Demo, Resume, RunCommand, Show
+from internalize.cli.studies import STUDY_COMMANDS, RunStudy
 from internalize.cli.theory import Construct, MLPParity, Parity, TreeParity
 from internalize.errors import UserError
+
+GROUPS: dict[str, dict[str, Callable[..., Any]]] = {"lm": LM_COMMANDS, "study": STUDY_COMMANDS}
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,20 @@ class LM:
 
     def __call__(self) -> None:
         """Name the commands."""
-        raise UserError(f"name what to do: internalize lm {' | '.join(LM_COMMANDS)}.")
+        _name("lm")
+
+
+@dataclass(frozen=True)
+class Studies:
+    """The figures of the paper, from one command each: internalize study list | run | draw."""
+
+    def __call__(self) -> None:
+        """Name the commands."""
+        _name("study")
+
+
+def _name(group: str) -> None:
+    raise UserError(f"name what to do: internalize {group} {' | '.join(GROUPS[group])}.")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -34,6 +50,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "tree-parity": TreeParity,
     "mlp-parity": MLPParity,
     "lm": LM,
+    "study": Studies,
 }
 
 
@@ -42,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command: Any = None
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
-        of_lm = words[:1] == ["lm"] and len(words) > 1
+        group = words[0] if len(words) > 1 and words[0] in GROUPS else ""
         command = tyro.extras.subcommand_cli_from_dict(
-            LM_COMMANDS if of_lm else COMMANDS,
-            prog="internalize lm" if of_lm else "internalize",
-            args=words[1:] if of_lm else words,
+            GROUPS[group] if group else COMMANDS,
+            prog=f"internalize {group}".strip(),
+            args=words[1:] if group else words,
             description="Make a transformer absorb its chain of thought, and measure what it loses.",
         )
         command()
@@ -57,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("internalize: out of memory; make the model, the batch or the number of steps smaller.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        saved = isinstance(command, Demo | RunCommand | Resume | Fit | Collect)
+        saved = isinstance(command, Demo | RunCommand | Resume | Fit | Collect | RunStudy)
         goes_on = "the same command goes on from what was saved" if saved else "nothing was saved"
         print(f"internalize: interrupted; {goes_on}.", file=sys.stderr)
         sys.exit(130)

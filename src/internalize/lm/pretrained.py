@@ -62,6 +62,8 @@ class readable:
             why = "it has no safetensors weights, and pickle files are never loaded; take another version of it"
         elif "trust_remote_code" in text:
             why = "it needs code of its own to be run, which is never done; take a model that transformers knows"
+        elif not folder and (self.model.count("/") > 1 or self.model.startswith((".", "/"))):
+            why = "there is no such folder"
         elif folder or Path(self.model).exists() or isinstance(error, OSError):
             why = f"it cannot be read ({text.strip().splitlines()[0] if text.strip() else type(error).__name__})"
         else:

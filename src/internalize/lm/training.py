@@ -116,14 +116,18 @@ class Fit:
 
     def run(self) -> dict[str, Any]:
         """Train to the end, write result.json and return it."""
-        source = self.directory / "stages" / self.state.source if self.state.source else self.config.model
-        self.model = load_model(str(source)).to(self.config.device)
-        if len(self.tokenizer) > self.model.get_input_embeddings().num_embeddings:
-            self.model.resize_token_embeddings(len(self.tokenizer))
+        self.begin()
         self.notify({"kind": "plan", "text": self.plan()})
         while self.state.stage < self.stages:
             self._train_stage()
         return self._finish()
+
+    def begin(self) -> None:
+        """Load the model that the present stage begins with, with room for the tokens that were added."""
+        source = self.directory / "stages" / self.state.source if self.state.source else self.config.model
+        self.model = load_model(str(source)).to(self.config.device)
+        if len(self.tokenizer) > self.model.get_input_embeddings().num_embeddings:
+            self.model.resize_token_embeddings(len(self.tokenizer))
 
     def plan(self) -> str:
         """What it will cost, for people; a few passes are timed."""
@@ -161,20 +165,30 @@ class Fit:
     # -- one stage ---------------------------------------------------------------------------------------------------------
 
     def _train_stage(self) -> None:
+        config, state = self.config, self.state
+        if not state.checkpoint:
+            self._test("switch")
+        limit = config.schedule.limit(state.stage, self.stages, state.step)
+        checks = Checks(self, limit)
+        trainer = self.trainer(limit, checks)
+        checkpoint = str(self.directory / "trainer" / state.checkpoint) if state.checkpoint else None
+        with out_of_memory(config.batch):
+            trainer.train(resume_from_checkpoint=checkpoint)
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        self.model = model.merge_and_unload() if config.lora else model
+        state.step, state.tokens = state.step + trainer.state.global_step, state.tokens + trainer.state.num_input_tokens_seen
+        self._end_stage(checks.passed)
+
+    def trainer(self, limit: int, checks: "Checks") -> Any:
+        """A `transformers.Trainer` of the present stage, for `limit` steps."""
         from transformers import Trainer, TrainingArguments
         from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-        config, state, schedule = self.config, self.state, self.config.schedule
-        if not state.checkpoint:
-            self._test("switch")
-        limit = schedule.limit(state.stage, self.stages, state.step)
-        size = config.batch * config.accumulate
-        rows = StageRows(
-            self.rows, self.curriculum, self.specials, state.stage, limit * size, hash_seed(config.seed, state.attempt)
-        )
-        folder = self.directory / "trainer"
+        config, state = self.config, self.state
+        count = limit * config.batch * config.accumulate
+        rows = StageRows(self.rows, self.curriculum, self.specials, state.stage, count, hash_seed(config.seed, state.attempt))
         arguments = TrainingArguments(
-            output_dir=str(folder),
+            output_dir=str(self.directory / "trainer"),
             per_device_train_batch_size=config.batch,
             gradient_accumulation_steps=config.accumulate,
             max_steps=limit,
@@ -197,19 +211,16 @@ class Fit:
             dataloader_pin_memory=config.device != "cpu",
             seed=config.seed,
         )
-        model = self._adapted(self.model)
-        checks = Checks(self, limit)
         trainer = Trainer(
-            model=model, args=arguments, train_dataset=rows, data_collator=Collate(self._pad()), callbacks=[checks.callback()]
+            model=self._adapted(self.model),
+            args=arguments,
+            train_dataset=rows,
+            data_collator=Collate(self._pad()),
+            callbacks=[checks.callback()],
         )
         for unwanted in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(unwanted)
-        checkpoint = str(folder / state.checkpoint) if state.checkpoint else None
-        with out_of_memory(config.batch):
-            trainer.train(resume_from_checkpoint=checkpoint)
-        self.model = model.merge_and_unload() if config.lora else trainer.accelerator.unwrap_model(model)
-        state.step, state.tokens = state.step + trainer.state.global_step, state.tokens + trainer.state.num_input_tokens_seen
-        self._end_stage(checks.passed)
+        return trainer
 
     def _end_stage(self, passed: bool) -> None:
         state, schedule = self.state, self.config.schedule

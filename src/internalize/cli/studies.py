@@ -1,0 +1,96 @@
+"""`internalize study list | run | draw`."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from internalize.cli.runs import How, consecutive, progress_bar
+from internalize.studies import find, studies
+from internalize.studies.study import Scale, cost, draw, processes_of, read_rows, rows_of, run_study
+
+
+@dataclass(frozen=True)
+class List:
+    """The studies: what each asks, and how many cells it has."""
+
+    json: bool = False
+    """print one JSON object instead of a table"""
+
+    def __call__(self) -> None:
+        """Print them."""
+        every = studies()
+        if self.json:
+            print(json.dumps({name: {"title": study.title, "claim": study.claim} for name, study in every.items()}))
+            return
+        table = Table("study", "question", "cells", "seeds")
+        for name, study in every.items():
+            scales: tuple[Scale, ...] = ("laptop", "paper")
+            cells = ", ".join(f"{len(study.cells(scale))} {scale}" for scale in scales)
+            table.add_row(name, study.title, cells, ", ".join(f"{study.seeds[scale]}" for scale in scales))
+        Console(highlight=False).print(table)
+
+
+@dataclass(frozen=True)
+class RunStudy(How):
+    """Train every cell of a study, or go on where it was interrupted, and draw it."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """which study; see `internalize study list`"""
+    scale: Scale = "laptop"
+    """laptop, or the paper's models and lengths"""
+    seeds: int | None = None
+    """seeds of each cell; left out, as many as the study asks for"""
+    first_seed: int = 0
+    """the first of them"""
+    dry_run: bool = False
+    """only say what it would cost"""
+    out: Path = Path("runs")
+    """directory of all runs; the page goes to OUT/studies/NAME.html"""
+    rows: Path | None = None
+    """also write the rows to this file, to be kept as a result"""
+
+    def __call__(self) -> None:
+        """Say what it costs, train, draw."""
+        study = find(self.name)
+        seeds = consecutive(study.seeds[self.scale] if self.seeds is None else self.seeds, self.first_seed)
+        how = self.how()
+        console = Console(stderr=True, highlight=False)
+        with progress_bar("timing") as told:
+            needed = cost(study, self.scale, seeds, self.out, told)
+        console.print(f"{study.title}\n{needed.text(processes_of(self.processes))}")
+        if self.dry_run:
+            return
+        runs = run_study(study, self.scale, seeds, self.out, **how)
+        found = rows_of(runs)
+        if self.rows is not None:
+            self.rows.write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
+        print(draw(study, found, self.out / "studies" / f"{study.name}.html"))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Draw a study again, from its runs or from a file of rows."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """which study"""
+    scale: Scale = "laptop"
+    """of its runs"""
+    rows: Path | None = None
+    """rows of `internalize show --rows` to draw instead of the runs"""
+    out: Path = Path("runs")
+    """directory of all runs; the page goes to OUT/studies/NAME.html"""
+
+    def __call__(self) -> None:
+        """Draw, and print where the page is."""
+        study = find(self.name)
+        found = rows_of(study.runs(self.scale, self.out)) if self.rows is None else read_rows(self.rows)
+        print(draw(study, found, self.out / "studies" / f"{study.name}.html"))
+
+
+STUDY_COMMANDS: dict[str, Callable[..., Any]] = {"list": List, "run": RunStudy, "draw": Draw}

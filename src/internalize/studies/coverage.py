@@ -1,0 +1,56 @@
+"""Ours: does broad coverage of the training inputs keep the internalized model robust, with and without extra labels?"""
+
+import polars
+
+from internalize.config import EvaluationConfig, OptimizerConfig, RunConfig
+from internalize.curricula import Schedule
+from internalize.models import ModelConfig
+from internalize.studies.common import config, success_figures
+from internalize.studies.study import Figure, Scale, Study, success_table
+
+ARMS = (
+    {"inputs": "uniform"},
+    {"inputs": "uniform+dirichlet"},
+    {"inputs": "uniform+dirichlet", "labels": "slow"},
+    {"inputs": "uniform+dirichlet", "curriculum": "e2e"},
+)
+
+
+def cells(scale: Scale) -> list[RunConfig]:
+    """Uniform inputs, broad ones with true labels, with the slow system's, and end to end with broad ones; equal budgets."""
+    laptop = scale == "laptop"
+    found = []
+    for task in ("C3",) if laptop else ("C2", "C3", "C5"):
+        for arm in ARMS:
+            first = 3000 if arm.get("labels") == "slow" else 0
+            fields = {
+                "schedule": Schedule(budget=16_000, stage_budget=1500, first_stage=first, exhausted="rollback"),
+                "optimizer": OptimizerConfig(),
+                "evaluation": EvaluationConfig(),
+            }
+            model = ModelConfig() if laptop else None
+            found.append(config(scale, model, task=task, steps=15, **(fields if laptop else {}), **arm))
+    return found
+
+
+def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:
+    """Success of each arm, and accuracy on every split."""
+    by = ("task", "inputs", "labels", "curriculum")
+    direct = outcomes.filter(polars.col("mode") == "direct")
+    every = direct.group_by(*by, "split", maintain_order=True).agg(
+        accuracy=polars.col("accuracy").mean().round(3), success=polars.col("success").sum(), seeds=polars.len()
+    )
+    slow = outcomes.filter((polars.col("mode") == "cot") & (polars.col("curriculum") == "cot"))
+    figures = [*success_figures(outcomes, "Success by training inputs", *by), Figure("Every split", table=every)]
+    return figures + ([Figure("Full chain", table=success_table(slow, *by))] if len(slow) else [])
+
+
+STUDY = Study(
+    name="coverage",
+    title="Do broad training inputs keep the internalized model robust, and can the slow system label them?",
+    claim="Ours. (The paper: out-of-distribution accuracy falls, as uniform inputs do not teach a step to combine many.)",
+    unit="seed",
+    cells=cells,
+    draw=draw,
+    seeds={"laptop": 10, "paper": 30},
+)

@@ -1,0 +1,139 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+from internalize import api
+from internalize.config import EvaluationConfig, ModelConfig, RunConfig
+from internalize.curricula import Schedule
+from internalize.errors import UserError
+from internalize.studies import find, studies
+from internalize.studies.common import config
+from internalize.studies.primes import factors
+from internalize.studies.study import Study, cost, curves, draw, outcomes, read_rows, rows_of, run_study, success_table
+
+NAMES = ("coverage", "depth", "direction", "fig1", "fig2", "heads", "mixture", "optimizer", "primes", "shape")
+
+
+def row(settings: dict[str, Any], seed: int, accuracy: float, ood: float) -> dict[str, Any]:
+    """A row as `internalize show --rows` prints it."""
+    made = api.configure(RunConfig(), **settings)
+    splits = dict.fromkeys(made.test_splits(), ood) | {"uniform": accuracy}
+    curve = [{"shown": shown, "step": 10, "accuracy": splits} for shown in (made.make_task().units, 0)]
+    return {
+        "command": made.command([seed]),
+        "settings": json.loads(json.dumps(made.changed())),
+        "seed": seed,
+        "parameters": 10,
+        "steps": 100,
+        "seconds": 1.0,
+        "accuracy": dict.fromkeys(("stage", "direct", "cot"), splits),
+        "curve": curve,
+        "machine": {"cores": 2},
+    }
+
+
+def test_every_study_is_found() -> None:
+    assert tuple(studies()) == NAMES
+    with pytest.raises(UserError, match='no study is called "fig9"; there are coverage, depth'):
+        find("fig9")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", ["laptop", "paper"])
+def test_cells_differ_share_their_budget_and_can_be_drawn(name: str, scale: Any, tmp_path: Path) -> None:
+    study = find(name)
+    cells = study.cells(scale)
+    assert len({cell.hash() for cell in cells}) == len(cells)
+    assert len({cell.schedule.budget for cell in cells}) == 1
+    rows = [row(cell.changed(), seed, 0.99, 0.5 + 0.49 * seed) for cell in cells for seed in (0, 1)]
+    page = draw(study, rows, tmp_path / "page.html").read_text()
+    assert study.title in page
+    assert cells[0].command([0]) in page.replace("&#34;", '"').replace("&#39;", "'")
+    tidy = polars.read_parquet(tmp_path / "page.parquet")
+    assert tidy["run"].n_unique() == len(cells)
+    assert len(tidy) == sum(3 * len(cell.test_splits()) for cell in cells for _ in (0, 1))
+
+
+def tiny(name: str = "tiny") -> Study:
+    def cells(scale: Any) -> list[RunConfig]:
+        return [
+            config(
+                scale,
+                ModelConfig(width=16, heads=4, mlp=16),
+                task="C2",
+                steps=6,
+                curriculum=curriculum,
+                schedule=Schedule("fixed", budget=12, check_every=6),
+                evaluation=EvaluationConfig(splits=("biased:1:0.8",), samples=20, stage_samples=10, validation=10),
+            )
+            for curriculum in ("left", "e2e")
+        ]
+
+    return Study(name, "Is it small?", "Nothing.", "seed", cells, find("fig2").draw, {"laptop": 2, "paper": 2})
+
+
+def test_a_study_runs_goes_on_and_is_drawn_from_rows(tmp_path: Path) -> None:
+    study = tiny()
+    needed = cost(study, "laptop", [0, 1], tmp_path, lambda done, total: None)
+    assert (needed.cells, needed.seeds, needed.unfinished) == (2, 2, 4)
+    assert needed.core_hours > 0
+    run_study(study, "laptop", [0], tmp_path, processes=1)
+    finished = [(run.seed_directory(0) / "result.json").stat().st_mtime_ns for run in study.runs("laptop", tmp_path)]
+    runs = run_study(study, "laptop", [0, 1], tmp_path, processes=2)
+    assert [(run.seed_directory(0) / "result.json").stat().st_mtime_ns for run in runs] == finished
+    assert cost(study, "laptop", [0, 1], tmp_path, lambda done, total: None).unfinished == 0
+    rows = rows_of(runs)
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    pages = [draw(study, some, tmp_path / f"{at}.html").read_text() for at, some in enumerate((rows, read_rows(file)))]
+    assert pages[0] == pages[1]
+    assert set(outcomes(rows)["run"]) == {run.config.hash() for run in runs}
+
+
+def test_a_seed_that_fails_is_tried_once_more_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def fails(*_: Any, **options: Any) -> None:
+        calls.append(options)
+        raise UserError("left seed 0: the loss is not finite")
+
+    monkeypatch.setattr("internalize.studies.study.train", fails)
+    with pytest.raises(UserError, match="left seed 0: the loss is not finite"):
+        run_study(tiny(), "laptop", [0], tmp_path)
+    assert len(calls) == 2
+
+
+def test_ten_thousand_rows_make_one_table() -> None:
+    cells = find("fig2").cells("laptop")
+    rows = [row(cells[at % len(cells)].changed(), at, 0.99, 0.9) for at in range(50)]
+    frame = outcomes(rows * 200)
+    assert len(frame) == 200 * len(outcomes(rows))
+    assert len(curves(rows)) == sum(2 * len(one["curve"][0]["accuracy"]) for one in rows)
+
+
+def test_successes_have_intervals() -> None:
+    settings = {"task": "C3", "steps": 6}
+    frame = outcomes([row(settings, seed, 0.96 if seed < 3 else 0.95, 0.2) for seed in range(4)])
+    table = success_table(frame.filter(polars.col("mode") == "direct"), "task")
+    assert table["ID success"].to_list() == ["3/4 [0.30, 0.95]"]  # .95 is not above .95
+    assert table["OOD success"].to_list() == ["0/4 [0.00, 0.49]"]
+
+
+@pytest.mark.parametrize(("n", "total"), [(2, 2), (4, 4), (6, 5), (12, 7), (17, 17), (30, 10)])
+def test_the_sum_of_prime_powers(n: int, total: int) -> None:
+    assert factors(n) == total
+
+
+@pytest.mark.parametrize("content", ["{", '{"settings": {}}', "5"])
+def test_bad_rows(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(content)
+    with pytest.raises(UserError, match=r"rows\.jsonl, line 1: this is not a row"):
+        read_rows(file)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_rows(tmp_path / "none")
+    with pytest.raises(UserError, match="no seed is finished yet"):
+        draw(tiny(), [], tmp_path / "page.html")
