@@ -5,34 +5,13 @@ from typing import Any
 import polars
 import pytest
 
-from internalize import api
-from internalize.config import EvaluationConfig, ModelConfig, RunConfig
-from internalize.curricula import Schedule
 from internalize.errors import UserError
 from internalize.studies import find, studies
-from internalize.studies.common import config
 from internalize.studies.primes import factors
-from internalize.studies.study import Study, cost, curves, draw, outcomes, read_rows, rows_of, run_study, success_table
+from internalize.studies.study import cost, curves, draw, outcomes, read_rows, rows_of, run_study, success_table
+from small_study import row, tiny
 
 NAMES = ("coverage", "depth", "direction", "fig1", "fig2", "heads", "mixture", "optimizer", "primes", "shape")
-
-
-def row(settings: dict[str, Any], seed: int, accuracy: float, ood: float) -> dict[str, Any]:
-    """A row as `internalize show --rows` prints it."""
-    made = api.configure(RunConfig(), **settings)
-    splits = dict.fromkeys(made.test_splits(), ood) | {"uniform": accuracy}
-    curve = [{"shown": shown, "step": 10, "accuracy": splits} for shown in (made.make_task().units, 0)]
-    return {
-        "command": made.command([seed]),
-        "settings": json.loads(json.dumps(made.changed())),
-        "seed": seed,
-        "parameters": 10,
-        "steps": 100,
-        "seconds": 1.0,
-        "accuracy": dict.fromkeys(("stage", "direct", "cot"), splits),
-        "curve": curve,
-        "machine": {"cores": 2},
-    }
 
 
 def test_every_study_is_found() -> None:
@@ -55,24 +34,6 @@ def test_cells_differ_share_their_budget_and_can_be_drawn(name: str, scale: Any,
     tidy = polars.read_parquet(tmp_path / "page.parquet")
     assert tidy["run"].n_unique() == len(cells)
     assert len(tidy) == sum(3 * len(cell.test_splits()) for cell in cells for _ in (0, 1))
-
-
-def tiny(name: str = "tiny") -> Study:
-    def cells(scale: Any) -> list[RunConfig]:
-        return [
-            config(
-                scale,
-                ModelConfig(width=16, heads=4, mlp=16),
-                task="C2",
-                steps=6,
-                curriculum=curriculum,
-                schedule=Schedule("fixed", budget=12, check_every=6),
-                evaluation=EvaluationConfig(splits=("biased:1:0.8",), samples=20, stage_samples=10, validation=10),
-            )
-            for curriculum in ("left", "e2e")
-        ]
-
-    return Study(name, "Is it small?", "Nothing.", "seed", cells, find("fig2").draw, {"laptop": 2, "paper": 2})
 
 
 def test_a_study_runs_goes_on_and_is_drawn_from_rows(tmp_path: Path) -> None:
