@@ -1,7 +1,8 @@
 """From Python: `fit` trains every seed of one configuration, `train` those of several, `construct` writes weights
-down, `certify` asks whether a fast system internalizes a slow one."""
+down, `certify` asks whether a fast system internalizes a slow one, `probe_run` looks into the models."""
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ import torch
 from rich.console import Console
 
 from internalize import own_code
+from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig, command_line, file_name, tuples
 from internalize.errors import UserError
 from internalize.evaluation import Certificate, Procedure, Rule, worst_distribution
 from internalize.evaluation import certify as compare
 from internalize.evaluation.certificate import draw
+from internalize.evaluation.probes import Probes, along, of_stages, probe
 from internalize.evaluation.selective import Selective, select
 from internalize.launch import Job, cores, display, make_plan, run_jobs
 from internalize.runs import Run, load
@@ -24,7 +27,7 @@ from internalize.tasks import Simulation, Task, inline, make
 from internalize.theory import Construction, Verification, verify
 from internalize.theory import construct as exact
 from internalize.theory.constructions import Via
-from internalize.training import SeedRun, check_data
+from internalize.training import SeedRun, check_data, new_model
 
 
 def fit(
@@ -208,6 +211,49 @@ def fast_when_sure(
     inputs = np.concatenate([asked.sample_inputs(name, samples, stream, "validation") for name in calibration])
     fresh = draw(asked, tuple(splits) or (ID, *asked.battery()), samples)
     return select(fast, slow, asked, inputs, fresh, max_risk, confidence, seed or 0)
+
+
+def probe_run(
+    directory: str | Path,
+    *,
+    seed: int | None = None,
+    stages: int = 4,
+    samples: int = 2000,
+    distribution: str = ID,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[int, Probes]:
+    """Probe the models of a run along its stages (ours); write probes.json in the seed's directory, and draw the page anew.
+
+    Args:
+        directory: of the run.
+        seed: whose models; the first finished one by default.
+        stages: how many stages at most, evenly spaced, with the first and the last.
+        samples, distribution: as for `evaluation.probes.probe`.
+        progress: told (stages done, in all).
+
+    Returns:
+        What was found, by stage.
+
+    Raises:
+        UserError: for a seed that is not finished, and for numbers that make no sense.
+    """
+    run = load(directory)
+    chosen = run.seed(seed)
+    if stages < 1:
+        raise UserError(f"stages is {stages}; it must be at least 1.")
+    task, curriculum = run.config.make_task(), run.config.make_curriculum()
+    task.check(distribution)
+    untrained = new_model(run.config, chosen)
+    picked = along(run.last_stage(chosen) + 1, stages) if stages > 1 else [run.last_stage(chosen)]
+    found = {}
+    for number, stage in enumerate(picked):
+        view = curriculum.target(task.units, stage)
+        model = run.model(stage, chosen)
+        found[stage] = probe(model, untrained, task, view, samples=samples, distribution=distribution)
+        progress(number + 1, len(picked))
+    write_whole(run.seed_directory(chosen) / "probes.json", json.dumps(of_stages(found)).encode())
+    run.report()
+    return found
 
 
 def _systems(

@@ -14,13 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internalize.checkpoint import write_whole
+from internalize.checkpoint import load_model, write_whole
 from internalize.config import ID, RunConfig
 from internalize.errors import UserError
 from internalize.evaluation import MajorityVote, ModelProcedure, Procedure, generate, success_rate
+from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
 from internalize.report import write_report
-from internalize.training import read_metrics, system, systems
+from internalize.training import read_metrics, stage_file, system, systems
 
 if TYPE_CHECKING:
     import polars
@@ -212,7 +213,7 @@ class Run:
 
     def systems(self, seed: int) -> dict[str, ModelProcedure]:
         """The trained systems of a seed: "slow" writes the full chain, "fast" none of it; either may be missing."""
-        return systems(self.config, self.seed_directory(seed), self._last_stage(seed))
+        return systems(self.config, self.seed_directory(seed), self.last_stage(seed))
 
     def trained(self, shown: int, seed: int) -> ModelProcedure:
         """The model that was trained to write `shown` chain units.
@@ -221,7 +222,7 @@ class Run:
             UserError: when no model of this run was trained to write so many.
         """
         curriculum, units = self.config.make_curriculum(), self.config.make_task().units
-        stages = range(self._last_stage(seed) + 1)
+        stages = range(self.last_stage(seed) + 1)
         known = {view.shown: (stage, view) for stage in stages for view in curriculum.judged(units, stage)}
         if shown not in known:
             lengths = ", ".join(map(str, sorted(known)))
@@ -247,7 +248,7 @@ class Run:
             return self.trained(int(kind), seed)
         if kind == "chain" and not numbers:
             view = self.config.make_curriculum().full(self.config.make_task().units)
-            return system(self.config, self.seed_directory(seed), self._last_stage(seed), view)
+            return system(self.config, self.seed_directory(seed), self.last_stage(seed), view)
         votes = kind == "vote" and 1 <= len(numbers) <= 2
         if not votes and (kind not in ("slow", "fast") or numbers):
             raise UserError(
@@ -268,6 +269,18 @@ class Run:
             raise UserError(f'"{which}": the temperature must be above 0.')
         return MajorityVote(dataclasses.replace(systems[name], temperature=temperature), count)
 
+    def model(self, stage: int, seed: int) -> Transformer:
+        """A seed's model from the end of a stage. Raises `UserError` for a damaged file."""
+        return load_model(stage_file(self.seed_directory(seed), stage))
+
+    def probes(self, seed: int) -> dict[str, Any] | None:
+        """What `probe_run` found in a seed's models, as JSON values."""
+        file = self.seed_directory(seed) / "probes.json"
+        try:
+            return dict(json.loads(file.read_text())) if file.exists() else None
+        except ValueError as error:
+            raise UserError(f"{file}: not valid JSON ({error}).") from None
+
     def certificate(self, seed: int) -> dict[str, Any] | None:
         """The certificate that was made at the end of a seed's training, as JSON values."""
         file = self.seed_directory(seed) / "certificate.json"
@@ -276,7 +289,8 @@ class Run:
         except ValueError as error:
             raise UserError(f"{file}: not valid JSON ({error}).") from None
 
-    def _last_stage(self, seed: int) -> int:
+    def last_stage(self, seed: int) -> int:
+        """The last stage that a seed was trained at."""
         return int(self.results[self.seeds.index(seed)]["stages_reached"]) - 1
 
     def answer(self, text: str, seed: int | None = None) -> dict[str, Answer]:

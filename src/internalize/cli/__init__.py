@@ -9,6 +9,7 @@ import tyro
 
 from internalize.cli.certify import Certify
 from internalize.cli.lm import LM_COMMANDS, Collect, Fit
+from internalize.cli.probe import Probe
 from internalize.cli.runs import Demo, Resume, RunCommand, Show
 from internalize.cli.studies import STUDY_COMMANDS, RunStudy
 from internalize.cli.theory import Construct, MLPParity, Parity, TreeParity
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": Resume,
     "show": Show,
     "certify": Certify,
+    "probe": Probe,
     "construct": Construct,
     "parity": Parity,
     "tree-parity": TreeParity,

@@ -1,4 +1,4 @@
-"""Line charts as SVG text: no library, no script, readable in light and dark."""
+"""Line charts and heat maps as SVG text: no library, no script, readable in light and dark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ STYLE = """
 .chart text.b { fill: var(--b); stroke: none; } .chart text.c { fill: var(--c); stroke: none; }
 .chart .d { stroke: var(--d); } .chart text.d { fill: var(--d); stroke: none; } .chart .band { stroke: none; opacity: .15; }
 .chart .band.a { fill: var(--a); } .chart .band.b { fill: var(--b); } .chart .band.c { fill: var(--c); }
-.chart .band.d { fill: var(--d); }
+.chart .band.d { fill: var(--d); } .chart .cell { fill: var(--a); stroke: var(--faint); stroke-width: .5; }
 """
 
 
@@ -80,4 +80,33 @@ def accuracy_chart(series: Sequence[Series], title: str, x_label: str, xs: Seque
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(title)}">{style}<title>{escape(title)}</title>{"".join(parts)}</svg>'
+    )
+
+
+def heat_map(
+    values: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    least: float = 0.0,
+    most: float = 1.0,
+) -> str:
+    """A cell for each value, the darker the greater between `least` and `most`; each tells its value when pointed at."""
+    size, left, top = 26, 64, 30
+    width, height = left + size * len(columns) + 10, top + size * len(rows) + 10
+    parts = []
+    for at, name in enumerate(columns):
+        parts.append(f'<text x="{left + size * (at + 0.5):.0f}" y="{top - 8}" text-anchor="middle">{escape(name)}</text>')
+    for at, (name, row) in enumerate(zip(rows, values, strict=True)):
+        y = top + size * at
+        parts.append(f'<text x="{left - 8}" y="{y + size / 2 + 4:.0f}" text-anchor="end">{escape(name)}</text>')
+        for place, value in enumerate(row):
+            shade = min(1.0, max(0.0, (value - least) / ((most - least) or 1)))
+            cell = f'<rect class="cell" x="{left + size * place}" y="{y}" width="{size}" height="{size}" '
+            parts.append(
+                f'{cell}fill-opacity="{shade:.3f}"><title>{escape(name)}, {escape(columns[place])}: {value:.3f}</title></rect>'
+            )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(title)}"><title>{escape(title)}</title>{"".join(parts)}</svg>'
     )

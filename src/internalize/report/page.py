@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig, flat
 from internalize.evaluation import success_rate
-from internalize.report.charts import STYLE, Series, accuracy_chart
+from internalize.report.charts import STYLE, Series, accuracy_chart, heat_map
 from internalize.seeding import numpy_stream
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def _about(run: "Run") -> dict[str, Any]:
             for split in stage
         ],
         "certificates": {seed: certificate for seed in run.seeds if (certificate := run.certificate(seed))},
+        "probes": {seed: _probed(found) for seed in run.seeds if (found := run.probes(seed))},
         "examples": _examples(run),
         "settings": _settings(config),
         "command": run.command(),
@@ -106,6 +107,24 @@ def _success(values: Sequence[float]) -> dict[str, Any]:
 
 def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"mean": sum(values) / len(values), "min": min(values), "max": max(values)}
+
+
+def _probed(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """For each stage that was probed: what it says, and heat maps of states against columns, of patching, and of attention."""
+    stages = []
+    for stage, probes in found["stages"].items():
+        columns, layers = probes["columns"], [f"layer {layer}" for layer in range(len(probes["accuracy"]))]
+        states = [list(row) for row in zip(*probes["accuracy"][-1], strict=True)]  # [target][column]
+        title = f"Stage {stage}: which state (rows) can be read at which column, after the last layer"
+        maps = [(title, heat_map(states, probes["targets"], columns, title, min(probes["chance"])))]
+        if probes["restored"] is not None:
+            title = f"Stage {stage}: how often putting back one column restores the answer"
+            maps.append((title, heat_map(probes["restored"], layers, columns, title)))
+        mean = [[sum(head[at] for head in layer) / len(layer) for at in range(len(columns))] for layer in probes["attention"]]
+        title = f"Stage {stage}: attention of the answer's column, mean over heads"
+        maps.append((title, heat_map(mean, layers[1:], columns, title, 0, max(map(max, mean)))))
+        stages.append({"stage": stage, "sentence": probes["sentence"], "answer": probes["answer"], "maps": maps})
+    return stages
 
 
 def _examples(run: "Run") -> list[dict[str, Any]]:
