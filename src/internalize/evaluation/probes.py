@@ -66,11 +66,11 @@ class Probes:
         """What it says, in words."""
         own, last = self.own, self.accuracy[-1][-1]
         beyond = [name for name, value, low in zip(self.targets, last, self.chance, strict=True) if value > (1 + low) / 2]
-        there = f"{', '.join(beyond[:-1])} and the answer" if len(beyond) > 1 else "the answer alone" if beyond else "nothing"
+        there = f"{', '.join(beyond)} can" if beyond else "nothing can"
         return (
             f"After the last layer, the state that each symbol leads to can be read at that symbol's column with accuracy "
             f"{own['accuracy']:.3f} (untrained {own['untrained']:.3f}, shuffled labels {own['shuffled']:.3f}); at the answer's "
-            f"own column, {there} can be read more than half-way above chance."
+            f"own column, {there} be read more than half-way above chance."
         )
 
     def to_json(self) -> dict[str, Any]:
