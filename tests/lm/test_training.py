@@ -286,3 +286,27 @@ def test_a_lack_of_memory_is_advice() -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
     with pytest.raises(RuntimeError, match="another"), out_of_memory(32):
         raise RuntimeError("another")
+
+
+def test_an_attempt_that_the_budget_cuts_off_replaces_no_learnt_model(
+    config: LMConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stage 1 is learnt once, stage 2 never; the second attempt at stage 1 is cut off by the budget."""
+    learnt: list[int] = []
+
+    def validate(self: Fit, model: Any) -> float:
+        good = self.state.stage == 0 or (self.state.stage == 1 and not learnt)
+        learnt.extend([1] if good and self.state.stage == 1 else [])
+        return float(good)
+
+    monkeypatch.setattr(Fit, "validate", validate)
+    schedule = Schedule(budget=14, stage_budget=3, check_every=3, threshold=0.9, exhausted="rollback")
+    directory = fit(replace(config, schedule=schedule), tmp_path)
+    ends = [(row["stage"], row["passed"]) for row in metrics(directory) if row["kind"] == "end"]
+    assert ends == [(0, True), (1, True), (2, False), (2, False), (1, False)]
+    run = load(directory)
+    stages = run.stages()
+    assert [(stage["stage"], stage["passed"], stage["step"]) for stage in stages] == [(0, True, 3), (1, True, 6)]
+    assert not (directory / "stages" / "2").exists()
+    certificate, _ = certify(directory, directory, {"test": config.valid}, samples=4)
+    assert certificate.fast.startswith(str(directory / "stages" / "1"))

@@ -21,6 +21,7 @@ Architecture = Literal["gpt2", "llama"]
 
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hana")
 THINGS = ("apples", "books", "coins", "eggs")
+BOX = 3
 
 
 @dataclass(frozen=True)
@@ -46,24 +47,24 @@ def multiplication(digits: int, count: int, part: Part, seed: int = 0, distribut
 def story(length: int, count: int, part: Part, seed: int = 0, distribution: str = "uniform") -> list[Record]:
     """`count` stories of `length` events, whose chain says after each event how many things there are.
 
-    Amounts are 0 to 9 and count modulo 10. "many" stories (the distribution "biased") mostly give 7, 8 or 9.
+    Amounts are 0 to 2, and three things leave as a full box: what is counted is the rest. In "biased" stories four amounts in
+    five are 2.
     """
     rng = numpy_stream(seed, f"{part} {distribution} stories")
-    large = np.array([7, 8, 9])
     records: list[Record] = []
     while len(records) < count:
         name, thing = NAMES[rng.integers(len(NAMES))], THINGS[rng.integers(len(THINGS))]
-        amounts = rng.integers(10, size=length)
+        amounts = rng.integers(BOX, size=length)
         if distribution != "uniform":
-            amounts = np.where(rng.random(length) < 0.8, large[rng.integers(3, size=length)], amounts)
+            amounts = np.where(rng.random(length) < 0.8, BOX - 1, amounts)
         gives = rng.random(length) < 0.5
         # The split is a hash of what is computed, so that no test story is a training story with another name.
         code = np.where(gives, amounts, -amounts - 1)[None]
-        if not in_part(code + 10, part)[0]:
+        if not in_part(code + BOX, part)[0]:
             continue
         total, events, steps = 0, [], []
         for amount, give in zip(amounts, gives, strict=True):
-            total = (total + (int(amount) if give else -int(amount))) % 10
+            total = (total + (int(amount) if give else -int(amount))) % BOX
             events.append(f"{name} {'gets' if give else 'loses'} {amount} {thing} .")
             steps.append(f"then {name} has {total} {thing} .")
         question = " ".join([*events, f"how many {thing} has {name} ?"])

@@ -42,15 +42,24 @@ class LMRun:
         return [json.loads(line) for line in (self.path / "metrics.jsonl").read_text().splitlines()]
 
     def stages(self) -> list[dict[str, Any]]:
-        """One entry for each stage, of the last time that it was tried: units shown, step, accuracy at the switch and after
-        adaptation on each test file, validation accuracy, and tokens written.
+        """One entry for each stage that left its model: units shown, step, whether it was passed, accuracy at the switch and
+        after adaptation on each test file, validation accuracy, and tokens written. Of several attempts it is the last that
+        passed, or else the last.
         """
+        metrics = self.metrics()
+        attempt: dict[int, int] = {}
+        passed: dict[int, bool] = {}
+        for row in metrics:
+            if row["kind"] == "end" and (row["passed"] or not passed.get(row["stage"])):
+                attempt[row["stage"]], passed[row["stage"]] = row["attempt"], row["passed"]
         found: dict[int, dict[str, Any]] = {}
-        for row in self.metrics():
-            if row.get("mode") != "stage":
+        for row in metrics:
+            if row.get("mode") != "stage" or row["attempt"] != attempt.get(row["stage"]):
+                continue
+            if not self.folder(row["stage"]).exists():
                 continue
             stage = found.setdefault(row["stage"], {"stage": row["stage"], "switch": {}, "adapted": {}, "tokens": {}})
-            stage["shown"], stage["step"] = row["shown"], row["step"]
+            stage |= {"shown": row["shown"], "step": row["step"], "passed": passed[row["stage"]]}
             if row["kind"] == "validation":
                 stage["validation"] = row["accuracy"]
             else:
@@ -102,7 +111,7 @@ def system(
     folder = Path(where)
     if (folder / "stages").is_dir():
         run = load(folder)
-        folder = run.folder(int(run.result["stages_reached"]) - 1 if direct else 0)
+        folder = run.folder(run.stages()[-1]["stage"] if direct else 0)
     settings: dict[str, Any] = {"template": {}, "units": "step", "curriculum": "left", "removal": {}}
     about = folder / STAGE_FILE
     if about.exists():

@@ -20,7 +20,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ class State:
     tokens: int = 0  # tokens trained on in those, padding not counted
     failures: int = 0
     stuck: int = -1
+    learnt: list[int] = field(default_factory=list)  # stages that were passed, in whichever attempt
     attempt: int = 0  # attempts at stages, so that each draws its own rows
     metrics_bytes: int = 0
     checkpoint: str = ""  # of the Trainer, within the present stage
@@ -226,6 +227,11 @@ class Fit:
         state, schedule = self.state, self.config.schedule
         self._test("adapted")
         self._record("validation", "adapted", {"stage": self._outcomes({"valid": self.valid}, self._target())})
+        self._write({"kind": "end", "stage": state.stage, "attempt": state.attempt, "passed": passed, "step": state.step})
+        kept = (
+            state.stage in state.learnt and not passed
+        )  # an attempt that the budget cut off replaces no model that was learnt
+        state.learnt = sorted({*state.learnt, *([state.stage] if passed else [])})
         state.attempt, state.checkpoint = state.attempt + 1, ""
         spent = state.step >= schedule.budget
         if not passed and not spent and schedule.kind == "adaptive" and schedule.exhausted == "rollback":
@@ -240,7 +246,8 @@ class Fit:
                 self._save_stage()
                 state.source = "0"
         else:
-            self._save_stage()
+            if not kept:
+                self._save_stage()
             state.source = str(state.stage)
             stop = spent or (not passed and schedule.kind == "adaptive" and schedule.exhausted == "stop")
             state.failures = state.failures if state.stage < state.stuck else 0
@@ -320,6 +327,7 @@ class Fit:
                         "kind": part,
                         "moment": moment,
                         "stage": self.state.stage,
+                        "attempt": self.state.attempt,
                         "step": self.state.step,
                         "mode": mode,
                         "shown": self._target()(self.units).shown,
@@ -402,14 +410,8 @@ class Fit:
         last: dict[str, dict[str, Any]] = {}
         kept = ("accuracy", "low", "high", "n", "tokens", "before_answer")
         for row in rows:
-            if row["kind"] == "test" and row["moment"] == "adapted":
+            if row["kind"] == "test" and row["moment"] == "adapted" and row["attempt"] == self.state.attempt - 1:
                 last.setdefault(row["mode"], {})[row["split"]] = {name: row[name] for name in kept}
-        curve: dict[int, dict[str, Any]] = {}
-        for row in rows:
-            if row["kind"] == "test" and row["mode"] == "stage":
-                stage = curve.setdefault(row["stage"], {"shown": row["shown"], "switch": {}, "adapted": {}})
-                stage[row["moment"]][row["split"]] = row["accuracy"]
-                stage["step"] = row["step"]
         result = {
             "command": self.config.command(),
             "settings": self.config.changed(),
@@ -423,7 +425,6 @@ class Fit:
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "seconds": round(time.monotonic() - self.started, 1),
             "final": last,
-            "curve": list(curve.values()),
             **provenance(),
         }
         write_whole(self.directory / "result.json", json.dumps(result, indent=1).encode())
