@@ -115,6 +115,81 @@ def cells_table() -> str:
     return table(head, lines)
 
 
+def fig1_means() -> dict[str, dict[int, dict[str, list[float]]]]:
+    """Accuracy of each seed by task, units shown and split."""
+    found: dict[str, dict[int, dict[str, list[float]]]] = {}
+    for row in rows("fig1"):
+        task = found.setdefault(row["settings"].get("task", "C3"), {})
+        for stage in row["curve"]:
+            for split in ("uniform", OOD):
+                task.setdefault(stage["shown"], {}).setdefault(split, []).append(stage["accuracy"][split])
+    return found
+
+
+def fig1_table() -> str:
+    """Accuracy in and out of distribution against chain tokens."""
+    lines = []
+    for task, stages in fig1_means().items():
+        for shown, splits in sorted(stages.items(), reverse=True):
+            cells = [f"{mean(values):.3f} ({min(values):.3f} to {max(values):.3f})" for values in splits.values()]
+            lines.append([task, str(shown), f"{len(splits['uniform'])} of 4", *cells])
+    return table(["task", "chain tokens", "seeds", "uniform: mean (least to greatest)", OOD], lines)
+
+
+def fig1_picture() -> str:
+    """docs/fig1.svg."""
+    series = []
+    styles = {("C3", "uniform"): "a", ("C3", OOD): "b", ("C4", "uniform"): "d", ("C4", OOD): "c"}
+    for task, stages in fig1_means().items():
+        for split in ("uniform", OOD):
+            points = [(shown, mean(stages[shown][split])) for shown in sorted(stages, reverse=True)]
+            series.append(Series(f"{task}, {'ID' if split == 'uniform' else 'OOD'}", styles[task, split], points))
+    title = "Accuracy as the chain is taken away, uniform training inputs"
+    return accuracy_chart(
+        series, title, "chain tokens still written before the answer", list(range(7, -1, -1)), standalone=True
+    )
+
+
+def labels_table() -> str:
+    """C3 at T = 15: the slow system at the end of its stage, and what was internalized with its labels and with true ones."""
+    slow, true = rows("coverage-labels"), rows("coverage-true")
+    splits = list(slow[0]["accuracy"]["direct"])
+    arms = {
+        "full chain, after 3,000 steps": [row["curve"][0]["accuracy"] for row in slow],
+        "no chain, slow labels": [row["accuracy"]["direct"] for row in slow],
+        "no chain, true labels": [row["accuracy"]["direct"] for row in true],
+    }
+    lines = []
+    for name, members in arms.items():
+        cells = []
+        for split in splits:
+            values = [member[split] for member in members]
+            cells.append(f"{mean(values):.3f}<br>{share(*success_rate(values)[:2])}")
+        lines.append([name, *cells])
+    steps = {name: mean(row["steps"] for row in some) for name, some in (("slow", slow), ("true", true))}
+    taken = f"{steps['slow']:,.0f} were taken on average with slow labels, {steps['true']:,.0f} with true ones"
+    about = f"At most 16,000 steps; {taken}."
+    return f"{table(['system', *splits], lines)}\n\n{about}"
+
+
+def probes_table() -> str:
+    """Where states can be read: constructions and trained models."""
+    lines = []
+    for row in rows("probes"):
+        for stage, found in row["stages"].items():
+            own, answer, bare = [], [], []
+            columns, targets = len(found["columns"]), len(found["targets"])
+            for t in range(2, targets - 1):
+                own.append(found["accuracy"][-1][columns - targets + t][t])
+                bare.append(found["untrained"][-1][columns - targets + t][t])
+                answer.append(found["accuracy"][-1][-1][t])
+            words = row["command"].split()
+            seed = f", seed {words[words.index('--seed') + 1]}" if "--seed" in words else ""
+            name = f"{Path(words[2]).name.rpartition('-')[0] if seed else Path(words[2]).name}{seed}, stage {stage}"
+            lines.append([name, *(f"{mean(values):.3f}" for values in (own, bare, answer)), f"{found['answer']:.3f}"])
+    return table(["model", "own column", "untrained", "answer's column", "its next token is the answer"], lines)
+
+
 def lm_table() -> str:
     """Language models: full chain, and no chain at the end, in and out of distribution."""
     lines = []
@@ -379,8 +454,12 @@ TEXTS: dict[str, Callable[[], str]] = {
     "engine_table": engine_table,
     "growth_table": growth_table,
 }
-DOCUMENTS = ("README.md", "docs/theory.md", "docs/performance.md")
-PICTURES: dict[str, Callable[[], str]] = {"demo.svg": demo_picture, "mlp-parity.svg": mlp_picture}
+DOCUMENTS = ("README.md", "docs/theory.md", "docs/performance.md", "docs/reproduction.md", "docs/language-models.md")
+PICTURES: dict[str, Callable[[], str]] = {
+    "demo.svg": demo_picture,
+    "mlp-parity.svg": mlp_picture,
+    "fig1.svg": fig1_picture,
+}
 
 
 def updated(text: str) -> str:

@@ -8,14 +8,14 @@ import pytest
 import tyro
 
 import internalize
-from internalize.cli import COMMANDS, RunCommand
+from internalize.cli import COMMANDS, GROUPS, RunCommand
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def test_every_number_comes_from_a_committed_row() -> None:
@@ -48,15 +48,18 @@ def test_the_commands_are_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (automaton,) = blocks("json")
     Path("lamp.json").write_text(automaton)
     Path("mine.py").write_text(blocks("python")[1])
-    lines = [line.split("#")[0].strip() for block in blocks("bash") for line in block.splitlines()]
+    more = (ROOT / "docs" / "language-models.md").read_text()
+    lines = [line.split("#")[0].strip() for block in [*blocks("bash"), *blocks("bash", more)] for line in block.splitlines()]
     runs = [shlex.split(line)[2:] for line in lines if line.startswith("internalize run")]
-    assert len(runs) == 2
+    assert len(runs) == 3
     lamp = [tyro.cli(RunCommand, args=arguments).config() for arguments in runs][1]
     assert [lamp.make_curriculum().target(4, stage).shown for stage in range(3)] == [4, 2, 0]
     assert lamp.make_task().encode("press wait " * 6).row(0).answer == (2,)
     for line in lines:
         if line.startswith("internalize "):
-            tyro.extras.subcommand_cli_from_dict(COMMANDS, args=shlex.split(line)[1:])
+            group, *rest = shlex.split(line)[1:]
+            commands, words = (GROUPS[group], rest) if group in GROUPS else (COMMANDS, [group, *rest])
+            tyro.extras.subcommand_cli_from_dict(commands, args=words)
     targets = {line.split()[1] for line in lines if line.startswith("make ")}
     makefile = (ROOT / "Makefile").read_text()
     assert targets == {"demo", "test"}

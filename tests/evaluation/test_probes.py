@@ -86,7 +86,8 @@ def test_probing_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     main(["probe", str(run.path), "--samples", "40", "--stages", "2", "--json"])
     said = json.loads(capsys.readouterr().out)
     assert set(said["stages"]) == {"0", "5"}
-    assert run.probes(0) == said
+    assert run.probes(0) == {"stages": said["stages"]}
+    assert said["command"] == f"internalize probe {run.path} --stages 2 --samples 40"
     page = (run.path / "report.html").read_text()
     assert "What the models of seed 0 know where" in page
     assert page.count('class="cell"') > 100

@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from internalize.api import probe_run
-from internalize.cli.runs import progress_bar
+from internalize.cli.runs import changed, progress_bar
+from internalize.config import command_line
 from internalize.evaluation.probes import Probes, of_stages
+from internalize.provenance import provenance
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Probe:
                 progress=progress,
             )
         if self.json:
-            print(json.dumps(of_stages(found)))
+            command = command_line("probe", changed(self, "directory", "json"), str(self.directory))
+            print(json.dumps({"command": command, **of_stages(found), **provenance()}))
             return
         for stage, probes in found.items():
             print_probes(stage, probes)
