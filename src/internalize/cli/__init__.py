@@ -9,6 +9,7 @@ import tyro
 
 from internalize.cli.certify import Certify
 from internalize.cli.lm import LM_COMMANDS, Collect, Fit
+from internalize.cli.look import Report, Watch
 from internalize.cli.probe import Probe
 from internalize.cli.runs import Demo, Resume, RunCommand, Show
 from internalize.cli.studies import STUDY_COMMANDS, RunStudy
@@ -45,6 +46,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "run": RunCommand,
     "resume": Resume,
     "show": Show,
+    "report": Report,
+    "watch": Watch,
     "certify": Certify,
     "probe": Probe,
     "construct": Construct,
