@@ -190,13 +190,20 @@ def probes_table() -> str:
     return table(["model", "own column", "untrained", "answer's column", "its next token is the answer"], lines)
 
 
+def lm_throughput() -> str:
+    """Throughput of ours relative to a plain Trainer's."""
+    (row,) = rows("lm-throughput")
+    ratios = sorted(plain / ours for plain, ours in zip(row["seconds"]["plain"], row["seconds"]["ours"], strict=True))
+    return f"{row['throughput ratio']:.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
+
+
 def lm_table() -> str:
     """Language models: full chain, and no chain at the end, in and out of distribution."""
     lines = []
     for row in rows("lm"):
         settings, final = row["settings"], row["final"]
         curve = row["curve"]
-        first, last = curve[0]["adapted"], curve[-1]
+        first, last = curve[0]["adapted"], [stage for stage in curve if stage["passed"]][-1]
         direct = final.get("direct", {})
 
         def cell(name: str, direct: dict[str, Any] = direct) -> str:
@@ -215,7 +222,7 @@ def lm_table() -> str:
                 f"{row['steps']:,}, {row['seconds'] / 60:.0f} min",
             ]
         )
-    head = ["data, curriculum", "parameters", "full chain: test, biased", "units still shown", "last stage: test, biased"]
+    head = ["data, curriculum", "parameters", "full chain: test, biased", "units shown, last stage learnt", "that stage: test, biased"]
     return table([*head, "no chain: test", "no chain: biased", "steps"], lines)
 
 

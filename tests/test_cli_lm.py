@@ -154,6 +154,8 @@ def broken(example: Path, tmp_path: Path, name: str) -> list[object]:
         "zero": {"removal.removed": "zero"},
         "few steps": {"schedule.kind": "fixed", "schedule.budget": 2},
         "valid is empty": {"valid": tmp_path / "empty"},
+        "ood is test": {"ood": f"test={valid}"},
+        "max loss": {"max-loss": 5},
     }
     if name == "valid is empty":
         (tmp_path / "empty").touch()
@@ -186,6 +188,8 @@ def broken(example: Path, tmp_path: Path, name: str) -> list[object]:
         ("zero", "a language model takes drop or filler"),
         ("few steps", "schedule.budget is 2; 3 stages need at least a step each"),
         ("valid is empty", "empty: it has no rows"),
+        ("ood is test", 'two test files are called "test"'),
+        ("max loss", "--max-loss is 5.0"),
     ],
 )
 def test_what_cannot_be_used_is_one_sentence(

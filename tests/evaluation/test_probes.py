@@ -70,6 +70,7 @@ def test_attention_sums_to_one() -> None:
     view = make("left", RemovalConfig(hint=True)).target(task.units, 2)
     found = probe(model, model, task, view, samples=40)
     assert found.columns[-1] == "hint"
+    assert [found.columns[found.place(t)] for t in (0, 5)] == ["s_1", "s_6"]
     attention = np.array(found.attention)
     assert attention.shape == (2, 4, 8)
     assert np.allclose(attention.sum(-1), 1, atol=1e-5)

@@ -9,7 +9,7 @@ pytest.importorskip("transformers")
 
 from internalize.errors import UserError
 from internalize.lm.collect import Question, collect, good_chains, parse, questions
-from internalize.lm.evaluation import Outcome, Questions, Speaker, Written, exact_match, normalise, scorer
+from internalize.lm.evaluation import Outcome, Questions, Speaker, Written, _forced, exact_match, normalise, scorer
 from internalize.lm.example import multiplication, story, word_tokenizer, write_example
 from internalize.lm.records import Record, read_all
 from internalize.lm.rows import Asked
@@ -50,6 +50,18 @@ def test_tokens_before_the_answer_are_counted() -> None:
     assert written.probability == pytest.approx(0.5**3)  # marker, answer, end
     none = speaker._written(np.array(tokenizer("a b a")["input_ids"]), chances)
     assert (none.answer, none.tokens, none.before) == (None, 3, 3)
+
+
+def test_long_numbers_and_wild_ones_are_compared_as_they_are() -> None:
+    assert normalise("1" * 29 + "2") != normalise("1" * 29 + "3")
+    assert normalise("1e9999999") == "1e9999999"
+    assert normalise("12e1234567") == "12e1234567"
+    assert normalise("-0") == normalise("0.00") == "0"
+
+
+def test_a_forced_answer_is_what_comes_first() -> None:
+    hidden = Written("9 3 4 #### 5", "5", 6, 4, 1.0)
+    assert _forced(hidden).answer == "9 3 4"
 
 
 def test_an_outcome() -> None:

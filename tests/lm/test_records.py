@@ -146,6 +146,11 @@ def test_a_bad_file(tmp_path: Path, content: bytes, options: dict[str, Any], why
         rows(tmp_path, content, **options)
 
 
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path, b"\xef\xbb\xbf" + ONE_OF_EACH["steps"].encode())
+    assert row.record is not None
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none\.jsonl: cannot be read"):
         list(read(tmp_path / "none.jsonl"))

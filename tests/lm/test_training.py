@@ -77,8 +77,10 @@ def test_a_run_leaves_its_stages_and_what_was_measured(config: LMConfig, tmp_pat
         ("switch", 2, "stage", 12),
         ("adapted", 2, "stage", 20),  # the last stage takes what is left
         ("adapted", 2, "cot", 20),
-        ("adapted", 2, "direct", 20),
-        ("adapted", 2, "forced", 20),
+        ("final", 2, "stage", 20),
+        ("final", 2, "cot", 20),
+        ("final", 2, "direct", 20),
+        ("final", 2, "forced", 20),
     ]
     checks = [(row["stage"], row["step"]) for row in metrics(directory) if row["kind"] == "check"]
     assert checks == [(0, 3), (0, 6), (1, 9), (1, 12), (2, 15), (2, 18), (2, 20)]
@@ -172,10 +174,7 @@ def test_what_happens_when_a_stage_is_not_learnt(
     monkeypatch.setattr(Fit, "validate", lambda self, model: float(self.state.stage != 1))
     schedule = Schedule(budget=21, stage_budget=6, check_every=3, threshold=0.9, exhausted=exhausted)
     directory = fit(replace(config, schedule=schedule), tmp_path)
-    found = [
-        row["stage"] for row in metrics(directory) if row["kind"] == "test" and row["mode"] == "cot" and row["split"] == "test"
-    ]
-    assert found == expected
+    assert [row["stage"] for row in metrics(directory) if row["kind"] == "end"] == expected
     assert load(directory).result["stages_reached"] == max(expected) + 1
     if exhausted == "rollback":
         assert load(directory).result["steps"] == 21
@@ -310,3 +309,41 @@ def test_an_attempt_that_the_budget_cuts_off_replaces_no_learnt_model(
     assert not (directory / "stages" / "2").exists()
     certificate, _ = certify(directory, directory, {"test": config.valid}, samples=4)
     assert certificate.fast.startswith(str(directory / "stages" / "1"))
+
+
+def test_a_run_never_goes_on_with_other_data(config: LMConfig, example: Path, tmp_path: Path) -> None:
+    data = tmp_path / "train.jsonl"
+    data.write_text((example / "train.jsonl").read_text())
+    config = replace(config, data=data)
+    fit(config, tmp_path / "runs")
+    assert fit(config, tmp_path / "runs").exists()
+    data.write_text("".join(data.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(UserError, match=r"train\.jsonl: it is not what it was when .* was begun"):
+        fit(config, tmp_path / "runs")
+
+
+def test_adapters_learn_the_hints_too(config: LMConfig, tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    runs = [fit(replace(config, lora=2, removal=RemovalConfig(hint=True)), tmp_path / name) for name in ("a", "b")]
+    one, other = (weights(run) for run in runs)
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())  # the new tokens begin alike, too
+    words = len(load_tokenizer(config.model))
+    first, last = (one[f"{stage}/transformer.wte.weight"] for stage in (0, 2))
+    assert torch.equal(first[:words], last[:words])
+    assert not torch.equal(first[words:], last[words:])
+    assert first[words:].std(0).mean() > 1e-3  # and are told apart
+
+
+def test_rows_that_fill_the_model_can_be_asked(config: LMConfig, tmp_path: Path) -> None:
+    """A model that writes no end stops where its positions do."""
+    tokenizer, model = load_tokenizer(config.model), load_model(config.model)
+    speaker = Speaker(model, tokenizer, add_specials(tokenizer, make("left"), 3))
+    (written,) = speaker.write([[5] * 250], 40)
+    assert written.tokens <= 6
+
+
+def test_what_cannot_be_asked_is_told_before_training(config: LMConfig, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="take a curriculum that removes from the left"):
+        fit(replace(config, curriculum="right", removal=RemovalConfig(removed="filler")), tmp_path)
+    with pytest.raises(UserError, match='device "nowhere" cannot be used'):
+        fit(replace(config, device="nowhere"), tmp_path)

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def test_running_and_drawing(tmp_path: Path, capsys: pytest.CaptureFixture[str],
     whole = page.read_text()
     code, said, _ = run(capsys, "draw", "tiny", "--out", tmp_path)
     assert page.read_text() == whole
+    pilot = tiny().runs("laptop", tmp_path)[0].path
+    shutil.copytree(pilot / "seed-0", pilot / "seed-1000")
+    outcome = json.loads((pilot / "seed-1000" / "result.json").read_text()) | {"seed": 1000}
+    (pilot / "seed-1000" / "result.json").write_text(json.dumps(outcome))
+    run(capsys, "run", "tiny", "--seeds", 1, "--out", tmp_path)
+    assert page.read_text() == whole  # seeds on which settings were chosen do not count
+    run(capsys, "draw", "tiny", "--out", tmp_path)
+    assert page.read_text() == whole
+    run(capsys, "draw", "tiny", "--out", tmp_path, "--pilot")
+    assert page.read_text() != whole
     code, said, _ = run(capsys, "draw", "tiny", "--rows", rows, "--out", tmp_path / "other")
     assert (tmp_path / "other" / "studies" / "tiny.html").read_text() == whole
 

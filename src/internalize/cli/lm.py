@@ -43,6 +43,7 @@ class Fit(LMConfig):
 
     def __call__(self) -> None:
         """Train, then show the outcome."""
+        _check_loss(self.max_loss)
         config = LMConfig(**{entry.name: getattr(self, entry.name) for entry in fields(LMConfig)})
         console = Console(stderr=True, highlight=False)
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
@@ -171,7 +172,10 @@ class Certify:
         also = {} if sure is None else {"fast_when_sure": asdict(sure)}
         text = json.dumps({"command": command, **certificate.to_json(), **also, **provenance()})
         if self.out is not None:
-            write_whole(self.out, text.encode())
+            try:
+                write_whole(self.out, text.encode())
+            except OSError as error:
+                raise UserError(f"{self.out}: cannot be written ({error.strerror}).") from None
         if self.json:
             print(text)
             return
@@ -306,10 +310,14 @@ def _some(lines: list[int]) -> str:
     return ", ".join(map(str, lines[:10])) + (" ..." if len(lines) > 10 else "")
 
 
-def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
-    """Print a run's stages and final accuracy, or one JSON object."""
+def _check_loss(max_loss: float | None) -> None:
     if max_loss is not None and not 0 <= max_loss < 1:
         raise UserError(f"--max-loss is {max_loss}; it must be at least 0 and below 1.")
+
+
+def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
+    """Print a run's stages and final accuracy, or one JSON object."""
+    _check_loss(max_loss)
     chosen = None if max_loss is None else run.choose(max_loss)
     if as_json:
         print(json.dumps({"directory": str(run.path), **rows(run)[0], "chosen": chosen}))

@@ -57,9 +57,8 @@ def print_probes(stage: int, probes: Probes) -> None:
     console = Console(highlight=False)
     head = ["state", "chance", "its own column", "untrained", "the answer's column", "untrained", "shuffled"]
     table = Table(*head, title=f"stage {stage}: accuracy of linear probes after the last layer")
-    first = max(len(probes.columns) - len(probes.targets), 0)
     for t, name in enumerate(probes.targets):
-        own = min(first + t, len(probes.columns) - 1)
+        own = probes.place(t)
         values = [probes.chance[t], probes.accuracy[-1][own][t], probes.untrained[-1][own][t]]
         values += [part[-1][-1][t] for part in (probes.accuracy, probes.untrained, probes.shuffled)]
         table.add_row(name, *(f"{value:.3f}" for value in values))

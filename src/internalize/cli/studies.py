@@ -14,6 +14,8 @@ from internalize.cli.runs import How, consecutive, progress_bar
 from internalize.studies import find, studies
 from internalize.studies.study import Scale, cost, draw, processes_of, read_rows, rows_of, run_study
 
+PILOT = 1000  # seeds from here on are for choosing settings (docs/protocol.md)
+
 
 @dataclass(frozen=True)
 class List:
@@ -67,8 +69,9 @@ class RunStudy(How):
         if self.dry_run:
             return
         runs = run_study(study, self.scale, seeds, self.out, **how)
-        found = rows_of(runs)
+        found = [row for row in rows_of(runs) if row["seed"] in seeds]  # pilot seeds may lie beside them
         if self.rows is not None:
+            self.rows.parent.mkdir(parents=True, exist_ok=True)
             self.rows.write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
         print(draw(study, found, self.out / "studies" / f"{study.name}.html"))
 
@@ -83,6 +86,10 @@ class Draw:
     """of its runs"""
     rows: Path | None = None
     """rows of `internalize show --rows` to draw instead of the runs"""
+    first_seed: int = 0
+    """the first seed that counts"""
+    pilot: bool = False
+    """also count seeds from 1000 on, on which settings are chosen"""
     out: Path = Path("runs")
     """directory of all runs; the page goes to OUT/studies/NAME.html"""
 
@@ -90,6 +97,7 @@ class Draw:
         """Draw, and print where the page is."""
         study = find(self.name)
         found = rows_of(study.runs(self.scale, self.out)) if self.rows is None else read_rows(self.rows)
+        found = [row for row in found if row["seed"] >= self.first_seed and (self.pilot or row["seed"] < PILOT)]
         print(draw(study, found, self.out / "studies" / f"{study.name}.html"))
 
 

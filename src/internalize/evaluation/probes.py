@@ -38,7 +38,7 @@ class Probes:
     restored: [layer][column], activation patching: one symbol of an input is changed so that the model's answer changes; how
         often putting back the residual of one column restores the answer. None where no answer changed.
     attention: [layer][head][column], mean attention that the answer's column pays.
-    answer: test accuracy of the model's own answer.
+    answer: how often the model's next token is right: the first of its chain where a chain is shown, else of its answer.
     """
 
     columns: tuple[str, ...]
@@ -54,12 +54,15 @@ class Probes:
     @property
     def own(self) -> dict[str, float]:
         """Mean accuracy, over t, of reading q_t from the last layer at the column of the t-th symbol; and of the controls."""
-        first = len(self.columns) - len(self.targets)
-        places = range(min(len(self.targets), len(self.columns) - max(first, 0)))
         return {
-            name: float(np.mean([getattr(self, name)[-1][max(first, 0) + t][t] for t in places]))
+            name: float(np.mean([getattr(self, name)[-1][self.place(t)][t] for t in range(len(self.targets))]))
             for name in ("accuracy", "shuffled", "untrained")
         }
+
+    def place(self, target: int) -> int:
+        """The column of the symbol that leads to a target: the last symbols go with the last targets."""
+        symbols = [at for at, name in enumerate(self.columns) if name.startswith("s_")]
+        return symbols[max(0, len(symbols) - len(self.targets) + target)]
 
     @property
     def sentence(self) -> str:
@@ -129,9 +132,9 @@ def probe(
     plain = [residuals(untrained, *row) for row in rows]
     control = _accuracies(plain[0], plain[1], labels[0], labels[1])
     chance = [float(np.bincount(column).max() / len(column)) for column in labels[1].T]
-    answer = float((_answers(model, features[1][-1]) == labels[1][:, -1]).mean())
+    answer = float((_answers(model, features[1][-1]) == _next(task, view, judge)).mean())
     return Probes(
-        _column_names(task, view, rows[0][0].shape[1]),
+        _column_names(fit.prompt().shape[1], view, rows[0][0].shape[1]),
         tuple(f"q_{t + 1}" for t in range(labels[0].shape[1])),
         accuracy.tolist(),
         shuffled.tolist(),
@@ -152,6 +155,13 @@ def _prompt(task: Task, view: View, traces: Traces) -> tuple[Tensor, Tensor]:
     )
 
 
+def _next(task: Task, view: View, traces: Traces) -> NDArray[np.int64]:
+    """(rows,): the task token that is right after the prompt."""
+    batch = render(traces, [view], Vocabulary.of(task))
+    found: NDArray[np.int64] = batch.tokens[:, batch.first + 1] - Vocabulary.FIRST_TASK_TOKEN
+    return found
+
+
 def _targets(traces: Traces) -> NDArray[np.int64]:
     """(rows, targets): the tokens of chain and answer."""
     written = (traces.segment >= 0) | (traces.segment == ANSWER)
@@ -159,9 +169,10 @@ def _targets(traces: Traces) -> NDArray[np.int64]:
     return found
 
 
-def _column_names(task: Task, view: View, columns: int) -> tuple[str, ...]:
-    symbols = columns - 1 - (view.hint is not None)
-    return ("BOS", *(f"s_{t + 1}" for t in range(symbols)), *(["hint"] if view.hint is not None else []))
+def _column_names(symbols: int, view: View, columns: int) -> tuple[str, ...]:
+    hint = ["hint"] if view.hint is not None else []
+    rest = columns - 1 - symbols - len(hint)  # what stands in for removed units
+    return ("BOS", *(f"s_{t + 1}" for t in range(symbols)), *hint, *(f"gone_{t + 1}" for t in range(rest)))
 
 
 def _accuracies(fit: Tensor, judge: Tensor, labels: NDArray[np.int64], truth: NDArray[np.int64]) -> Floats:

@@ -13,7 +13,7 @@ from typing import Any
 from internalize.errors import UserError
 from internalize.lm import need, quiet
 from internalize.lm.evaluation import Scorer, normalise, scorer
-from internalize.lm.pretrained import load_model, load_tokenizer
+from internalize.lm.pretrained import check_device, load_model, load_tokenizer, positions
 from internalize.lm.records import MARKER, Record, to_json
 from internalize.lm.tokens import Template
 from internalize.provenance import provenance
@@ -104,6 +104,9 @@ def collect(
         raise UserError(f"{data}: it has no questions; give a file with one a line.")
     template, judge = template or Template(), scorer(score)
     tokenizer = load_tokenizer(model)
+    check_device(device)
+    if not out.parent.is_dir():
+        raise UserError(f"{out}: there is no directory {out.parent}; make it first.")
     network = load_model(model).to(device).eval()
     rejected = out.with_name(f"{out.name}.rejected")
     done = _done(out, data) | _done(rejected, data)
@@ -171,6 +174,9 @@ def _sample(
     ids = [tokenizer(prompt, add_special_tokens=not template.chat)["input_ids"] for prompt in prompts]
     ids = [row[:-1] if row[-1] == tokenizer.eos_token_id else row for row in ids]
     longest = max(map(len, ids))
+    room = positions(model.config) - longest
+    if room < 1:
+        raise UserError(f"a question has {longest:,} tokens, and the model reads no more; leave it out.")
     device = next(model.parameters()).device
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(torch_stream(seed, f"chains {place}").initial_seed())
@@ -181,7 +187,7 @@ def _sample(
             temperature=temperature,
             top_k=0,
             num_return_sequences=samples,
-            max_new_tokens=most,
+            max_new_tokens=min(most, room),
             eos_token_id=tokenizer.eos_token_id,
             pad_token_id=pad,
         )
@@ -193,7 +199,8 @@ def _done(out: Path, data: Path) -> set[int]:
     """The lines of `data` whose chains `out` already holds; a half-written last line is cut off."""
     if not out.exists():
         return set()
-    lines = out.read_text(encoding="utf-8").splitlines()
+    lines = out.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # JSON may hold other kinds of line ends
+    lines = [] if lines == [""] else lines
     done, whole = set(), []
     for number, line in enumerate(lines, 1):
         try:

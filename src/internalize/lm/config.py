@@ -109,6 +109,8 @@ class LMConfig:
             name, equals, path = entry.partition("=")
             if not equals or not name or not path:
                 raise UserError(f'ood is "{entry}"; write name=path, such as harder=hard.jsonl.')
+            if name in named or name == "test":
+                raise UserError(f'two test files are called "{name}"; give each --ood file a name of its own.')
             named[name] = Path(path)
         return named
 

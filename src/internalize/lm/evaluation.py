@@ -7,7 +7,6 @@ can be made to answer at once, by writing the answer's marker for it (`forced`).
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ from internalize.curricula import Curriculum, View
 from internalize.errors import UserError
 from internalize.evaluation.accuracy import Accuracy
 from internalize.evaluation.procedures import Reply
+from internalize.lm.pretrained import positions
 from internalize.lm.records import MARKER, Record
 from internalize.lm.rows import Asked
 from internalize.lm.tokens import Specials, Tokens, show
@@ -26,18 +26,20 @@ from internalize.tasks import ANSWER, PROMPT, Trace, Traces
 Scorer = Callable[[str, Record], bool]
 
 SLACK = 8  # tokens that a model may write beyond the longest right answer
-_NUMBER = re.compile(r"[-+]?[$€£]?[\d,]*\.?\d+%?")
+_NUMBER = re.compile(r"[-+]?[$€£]?[0-9,]*\.?[0-9]+%?|[-+]?[$€£]?[0-9][0-9,]*\.%?")
 
 
 def normalise(answer: str) -> str:
     """An answer as it is compared: without surrounding blanks, case, a full stop at its end; numbers by value."""
     text = " ".join(answer.split()).lower().removesuffix(".")
-    plain = re.sub(r"[,$€£%]", "", text) if _NUMBER.fullmatch(text) else text
-    try:
-        number = Decimal(plain)
-    except InvalidOperation:
+    if not _NUMBER.fullmatch(text):
         return text
-    return format(number.normalize() + 0, "f") if number.is_finite() else text
+    # As text, so that numbers of any length are compared exactly.
+    plain = re.sub(r"[,$€£%]", "", text)
+    whole, _, part = plain.lstrip("+-").partition(".")
+    whole, part = whole.lstrip("0") or "0", part.rstrip("0")
+    value = f"{whole}.{part}" if part else whole
+    return f"-{value}" if plain.startswith("-") and value != "0" else value
 
 
 def exact_match(answer: str, record: Record) -> bool:
@@ -98,13 +100,14 @@ class Speaker:
             longest = max(len(prompts[index]) for index in chosen)
             ids = [[pad] * (longest - len(prompts[index])) + list(prompts[index]) for index in chosen]
             mask = [[0] * (longest - len(prompts[index])) + [1] * len(prompts[index]) for index in chosen]
+            most_here = max(1, min(most, positions(self.model.config) - longest))
             with torch.no_grad():
                 outcome = self.model.generate(
                     input_ids=torch.tensor(ids, device=device),
                     attention_mask=torch.tensor(mask, device=device),
                     do_sample=False,
                     num_beams=1,
-                    max_new_tokens=most,
+                    max_new_tokens=most_here,
                     eos_token_id=self.tokenizer.eos_token_id,
                     pad_token_id=pad,
                     return_dict_in_generate=True,
@@ -163,12 +166,12 @@ def ask(speaker: Speaker, asked: Asked, views: Sequence[View], forced: bool = Fa
     written = speaker.write(prompts, longest + SLACK)
     if not forced:
         return written
-    return [one if one.answer is not None or view.shown else _forced(one) for one, view in zip(written, views, strict=True)]
+    return [one if view.shown else _forced(one) for one, view in zip(written, views, strict=True)]
 
 
 def _forced(written: Written) -> Written:
-    """The marker was given, so all that was written is the answer."""
-    return Written(written.text, written.text.strip(), written.tokens, 0, written.probability)
+    """The marker was given, so what was written first is the answer; nothing after a further marker counts."""
+    return Written(written.text, written.text.partition(MARKER)[0].strip(), written.tokens, 0, written.probability)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,23 @@ def longest_row(model: str) -> int:
 
     with readable(model):
         config = AutoConfig.from_pretrained(model, trust_remote_code=False)
+    return positions(config)
+
+
+def positions(config: Any) -> int:
+    """Tokens that a model with this configuration can read."""
     found = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len")]
     return min((int(number) for number in found if number), default=10**9)
+
+
+def check_device(device: str) -> None:
+    """Raise `UserError` unless torch can put a tensor on `device`."""
+    import torch
+
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f'device "{device}" cannot be used: {str(error).splitlines()[0]}') from None
 
 
 class readable:

@@ -123,7 +123,7 @@ def _line(value: Any) -> str:
 def _rows(path: Path, format: str | None, delimiter: str | None) -> Iterator[Row]:
     try:
         with path.open("rb") as file:
-            head = file.read(4096).lstrip()
+            head = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
             file.seek(0)
             if format == "word-problem" or (format is None and head.startswith(b"seed,input,target")):
                 yield from _read_csv(path)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,10 @@ def system(
     tokenizer = load_tokenizer(model)
     curriculum = curricula.make(settings["curriculum"], RemovalConfig(**settings["removal"]))
     units: Units = settings["units"]
-    reading = Reading(tokenizer, Template(**settings["template"]), units, longest_row(model))
+    template, how = Template(**settings["template"]), settings.get("reading", {})
+    reading = Reading(tokenizer, template, units, longest_row(model), how.get("format"), how.get("delimiter"))
+    reading = replace(reading, too_long=how.get("too_long", "error"))
+    score = score or settings.get("score")
     sets = {name: Asked.read(path, reading, samples) for name, path in questions.items()}
     longest = max(settings.get("longest_chain", 0), *(tokens.units for asked in sets.values() for tokens in asked.tokens))
     specials = add_specials(tokenizer, curriculum, longest)
@@ -152,6 +155,8 @@ def certify(
         score, batch, samples: as for `system`.
         epsilon, confidence: as for the sandbox's `certify`.
     """
+    if "calibration" in data and valid is not None:
+        raise UserError('a test file is called "calibration", which is what --valid is called; name it otherwise.')
     files = dict(data) if valid is None else {**data, "calibration": valid}
     if max_risk is not None and valid is None:
         raise UserError("--max-risk needs validation records to choose the threshold on; name them with --valid.")

@@ -172,6 +172,11 @@ class Specials:
     filler: int
     hints: tuple[int, ...]
 
+    @property
+    def all(self) -> list[int]:
+        """The ids of all of them."""
+        return [*self.hints, *([self.filler] if self.filler >= 0 else [])]
+
     def hint(self, shown: int) -> int:
         """The id of the token that announces `shown` units."""
         return self.hints[min(shown, len(self.hints) - 1)]

@@ -32,15 +32,17 @@ from internalize.errors import UserError
 from internalize.evaluation import wilson
 from internalize.lm import need, quiet
 from internalize.lm.config import LMConfig
-from internalize.lm.evaluation import Outcome, Speaker, ask, scorer
-from internalize.lm.pretrained import load_model, load_tokenizer, longest_row, out_of_memory
+from internalize.lm.evaluation import Outcome, Speaker, ask, prompt_of, scorer
+from internalize.lm.pretrained import check_device, load_model, load_tokenizer, longest_row, out_of_memory
 from internalize.lm.rows import Asked, Collate, Reading, StageRows, Stored
-from internalize.lm.tokens import HINT, Template, add_specials, view_of
+from internalize.lm.tokens import FILLER, HINT, Template, add_specials, view_of
+from internalize.own_code import digest_of
 from internalize.provenance import provenance
 
 ViewOf = Callable[[int], View]  # of a row with so many units
 Notify = Callable[[Mapping[str, Any]], None]
 STAGE_FILE = "internalize.json"  # in a stage's folder: how its model is asked
+CONTENT_FILE = "contents.json"  # digests of the files that a run is made from
 
 
 def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: None) -> Path:
@@ -51,11 +53,14 @@ def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: N
     """
     need("transformers", "accelerate", *(["peft"] if config.lora else []))
     quiet()
+    check_device(config.device)
     directory = Path(out) / config.name()
+    _same_content(directory, config)
     if not (directory / "result.json").exists():
         try:
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(directory / "config.json", json.dumps(config.to_json(), indent=1).encode())
+            write_whole(directory / CONTENT_FILE, json.dumps(contents(config), indent=1).encode())
         except OSError as error:
             raise UserError(f"{directory}: cannot be written ({error.strerror}).") from None
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -66,6 +71,26 @@ def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: N
         except Timeout:
             raise UserError(f"{directory}: another process is training this run; wait for it or stop it.") from None
     return directory
+
+
+def contents(config: LMConfig) -> dict[str, str]:
+    """A digest of every file that a run is made from, so that it never goes on with others under the same names."""
+    paths = [config.data, config.valid, *config.tests().values(), Path(config.model) / "config.json"]
+    own = (spec.partition(".py:")[0] + ".py" for spec in (config.curriculum, config.score or "") if ".py:" in spec)
+    return {str(path): digest_of(path) for path in [*paths, *map(Path, own)] if path.exists()}
+
+
+def _same_content(directory: Path, config: LMConfig) -> None:
+    file = directory / CONTENT_FILE
+    if not file.exists():
+        return
+    before, now = json.loads(file.read_text()), contents(config)
+    changed = [name for name in before if before[name] != now.get(name)]
+    if changed:
+        raise UserError(
+            f"{changed[0]}: it is not what it was when {directory} was begun; put it back, choose another --out, or delete "
+            "that directory."
+        )
 
 
 @dataclass
@@ -110,6 +135,9 @@ class Fit:
         self.units = max([self.rows.units, *(t.units for t in self.valid.tokens)])
         self.specials = add_specials(self.tokenizer, self.curriculum, self.units)
         self.stages = self.curriculum.stages(self.units)
+        for stage in range(self.stages):
+            for tokens in self.valid.tokens[:1]:  # a view that cannot be asked for is told now, and not at its stage
+                prompt_of(tokens, view_of(self.curriculum, tokens.units, stage), self.specials)
         if config.schedule.kind == "fixed" and config.schedule.budget < self.stages:
             raise UserError(f"schedule.budget is {config.schedule.budget}; {self.stages} stages need at least a step each.")
         self.model: Any = None
@@ -119,16 +147,32 @@ class Fit:
         """Train to the end, write result.json and return it."""
         self.begin()
         self.notify({"kind": "plan", "text": self.plan()})
-        while self.state.stage < self.stages:
-            self._train_stage()
+        with out_of_memory(self.config.batch):
+            while self.state.stage < self.stages:
+                self._train_stage()
+            self._test_last()
         return self._finish()
+
+    def _test_last(self) -> None:
+        """The model that is kept last, on every test file: as its stage shows it, with its chain, without one, and forced."""
+        last = max(int(path.name) for path in (self.directory / "stages").iterdir() if path.name.isdecimal())
+        self.model = load_model(str(self._stage(last))).to(self.config.device)
+        views: dict[str, ViewOf] = {"stage": lambda units: view_of(self.curriculum, units, last)}
+        views |= {"cot": self.curriculum.full, "direct": self.curriculum.direct, "forced": self.curriculum.direct}
+        outcomes = {mode: self._outcomes(self.tests, view, mode == "forced") for mode, view in views.items()}
+        self.state.stage = last
+        self._record("test", "final", outcomes)
 
     def begin(self) -> None:
         """Load the model that the present stage begins with, with room for the tokens that were added."""
         source = self.directory / "stages" / self.state.source if self.state.source else self.config.model
         self.model = load_model(str(source)).to(self.config.device)
-        if len(self.tokenizer) > self.model.get_input_embeddings().num_embeddings:
-            self.model.resize_token_embeddings(len(self.tokenizer))
+        added = len(self.tokenizer) - self.model.get_input_embeddings().num_embeddings
+        if added > 0:
+            from transformers import set_seed
+
+            set_seed(self.config.seed)  # the new tokens begin at random
+            self.model.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
 
     def plan(self) -> str:
         """What it will cost, for people; a few passes are timed."""
@@ -173,7 +217,8 @@ class Fit:
         checks = Checks(self, limit)
         trainer = self.trainer(limit, checks)
         checkpoint = str(self.directory / "trainer" / state.checkpoint) if state.checkpoint else None
-        with out_of_memory(config.batch):
+        with warnings.catch_warnings():  # that peft saves the embedding too, where tokens were added, is as it must be
+            warnings.filterwarnings("ignore", message="Setting `save_embedding_layers`")
             trainer.train(resume_from_checkpoint=checkpoint)
         model = trainer.accelerator.unwrap_model(trainer.model)
         self.model = model.merge_and_unload() if config.lora else model
@@ -212,6 +257,7 @@ class Fit:
             dataloader_pin_memory=config.device != "cpu",
             seed=config.seed,
         )
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # one process trains on one device
         trainer = Trainer(
             model=self._adapted(self.model),
             args=arguments,
@@ -265,7 +311,12 @@ class Fit:
         transposed = any(type(module).__name__ == "Conv1D" for module in model.modules())  # GPT-2's
         rank = self.config.lora
         settings = LoraConfig(
-            r=rank, lora_alpha=2 * rank, task_type="CAUSAL_LM", target_modules="all-linear", fan_in_fan_out=transposed
+            r=rank,
+            lora_alpha=2 * rank,
+            task_type="CAUSAL_LM",
+            target_modules="all-linear",
+            fan_in_fan_out=transposed,
+            trainable_token_indices=self.specials.all or None,  # tokens that the model has never seen
         )
         with warnings.catch_warnings():  # peft asks transformers in a way that is to go
             warnings.simplefilter("ignore", FutureWarning)
@@ -294,17 +345,15 @@ class Fit:
         return self._outcomes({"valid": self.valid}, self._target(), model=model)["valid"].accuracy.value
 
     def _test(self, moment: str) -> None:
-        """Accuracy on every test file as the stage shows it; at its end also with the full chain, with each length that the
-        stage trains, and at last without a chain: free to write, and forced to answer at once.
+        """Accuracy on every test file as the stage shows it; at its end also with the full chain, and with each length that the
+        stage trains.
         """
         views: dict[str, ViewOf] = {"stage": self._target()}
         if moment == "adapted":
             views["cot"] = self.curriculum.full
             judged = self.curriculum.judged(self.units, self.state.stage)
             views |= {f"length {view.shown}": self._length(view.shown) for view in judged if len(judged) > 1}
-            if self.state.stage == self.stages - 1:
-                views["direct"] = views["forced"] = self.curriculum.direct
-        outcomes = {mode: self._outcomes(self.tests, view, mode == "forced") for mode, view in views.items()}
+        outcomes = {mode: self._outcomes(self.tests, view) for mode, view in views.items()}
         self._record("test", moment, outcomes)
 
     def _length(self, shown: int) -> ViewOf:
@@ -360,6 +409,8 @@ class Fit:
             "curriculum": self.config.curriculum,
             "removal": asdict(self.config.removal),
             "longest_chain": self.units,
+            "reading": {name: getattr(self.config, name) for name in ("format", "delimiter", "too_long")},
+            "score": self.config.score,
             "stage": self.state.stage,
         }
         (fresh / STAGE_FILE).write_text(json.dumps(about, indent=1), encoding="utf-8")
@@ -371,6 +422,8 @@ class Fit:
         """The model card: how to ask this model with nothing of ours installed."""
         shown = self._target()(self.units).shown
         hint = f"`{HINT.format(shown)}` " if self.curriculum.hint else "nothing else "
+        if self.curriculum.removed == "filler" and shown < self.units:
+            hint += f"and `{FILLER}` for each token of the chain that is gone "
         template = "the tokenizer's chat template" if self.config.chat else "the question and a line end"
         return (
             f"# Stage {self.state.stage} of {self.stages}\n\nTrained by internalize from `{self.config.model}`: {shown} of "
@@ -410,7 +463,7 @@ class Fit:
         last: dict[str, dict[str, Any]] = {}
         kept = ("accuracy", "low", "high", "n", "tokens", "before_answer")
         for row in rows:
-            if row["kind"] == "test" and row["moment"] == "adapted" and row["attempt"] == self.state.attempt - 1:
+            if row["kind"] == "test" and row["moment"] == "final":
                 last.setdefault(row["mode"], {})[row["split"]] = {name: row[name] for name in kept}
         result = {
             "command": self.config.command(),

@@ -58,18 +58,18 @@ def success_figures(frame: polars.DataFrame, title: str, *by: str) -> list[Figur
         )
     ]
     for name, chosen in (("in", polars.col("split") == "uniform"), ("out of", polars.col("split") == polars.col("headline"))):
-        figures.append(histogram(judged.filter(chosen), f"Accuracy {name} distribution, each seed"))
+        figures.append(histogram(judged.filter(chosen), f"Accuracy {name} distribution, each seed", *by))
     return figures
 
 
-def histogram(frame: polars.DataFrame, title: str, bins: int = 10) -> Figure:
-    """How many seeds have which accuracy, for each curriculum."""
-    lines = []
-    for (name,), group in frame.group_by("curriculum", maintain_order=True):
+def histogram(frame: polars.DataFrame, title: str, *by: str, bins: int = 10) -> Figure:
+    """How many seeds have which accuracy, for each group."""
+    lines: list[dict[str, Any]] = []
+    for key, group in frame.group_by(by, maintain_order=True):
         counts = [0] * bins
         for value in group["accuracy"]:
             counts[min(bins - 1, int(value * bins))] += 1
-        lines.append({"curriculum": name, **{f"{at / bins:.1f}+": counts[at] for at in range(bins)}})
+        lines.append({**dict(zip(by, key, strict=True)), **{f"{at / bins:.1f}+": counts[at] for at in range(bins)}})
     return Figure(title, "The number of seeds in each tenth of accuracy.", table=polars.DataFrame(lines))
 
 
