@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
 
 from internalize import own_code
+from internalize.checking import check_device
 from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig, command_line, file_name, tuples
 from internalize.errors import UserError
@@ -316,14 +316,6 @@ def verified(
             f"positions are wrong, the first after {wrong}. Take fewer steps; nothing was written."
         )
     return problem, made, checked
-
-
-def check_device(device: str) -> None:
-    """Raise `UserError` unless torch can put a tensor on `device`."""
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch raises either for a device that it lacks
-        raise UserError(f'device "{device}" cannot be used: {str(error).splitlines()[0]}') from None
 
 
 def configure(config: RunConfig, **fields: Any) -> RunConfig:

@@ -1,8 +1,9 @@
-"""Checks that every configuration shares: the types that its dataclass declares, and least values."""
+"""Checks that every configuration shares: the types that its dataclass declares, least values, and devices."""
 
 import dataclasses
 from typing import Any, get_type_hints
 
+import torch
 from typeguard import TypeCheckError, check_type
 
 from internalize.errors import UserError
@@ -27,3 +28,11 @@ def check_types(config: Any, group: str = "") -> None:
             raise UserError(f"{group}{field.name} is {value!r}; it must be of type {kind}.") from None
         if hint is not bool and isinstance(value, bool):
             raise UserError(f"{group}{field.name} is {value!r}; it must be a number.")
+
+
+def check_device(device: str) -> None:
+    """Raise `UserError` unless torch can put a tensor on `device`."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch raises either for a device that it lacks
+        raise UserError(f'device "{device}" cannot be used: {str(error).splitlines()[0]}') from None

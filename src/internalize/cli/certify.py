@@ -64,21 +64,26 @@ class Certify:
             sure = None
             if self.max_risk is not None:
                 sure = fast_when_sure(self.slow, self.fast, max_risk=self.max_risk, **shared)
-        also = {} if sure is None else {"fast_when_sure": asdict(sure)}
         systems = [self.slow] if self.fast is None else [self.slow, self.fast]
         command = command_line("certify", changed(self, "slow", "fast", "out", "json"), *systems)
-        text = json.dumps({"command": command, **certificate.to_json(), **also, **provenance()})
-        if self.out is not None:
-            try:
-                write_whole(self.out, text.encode())
-            except OSError as error:
-                raise UserError(f"{self.out}: cannot be written ({error.strerror}).") from None
-        if self.json:
-            print(text)
-        else:
-            print_certificate(certificate)
-            if sure is not None:
-                print_selective(sure)
+        tell(command, certificate, sure, self.out, self.json)
+
+
+def tell(command: str, certificate: Certificate, sure: Selective | None, out: Path | None, as_json: bool) -> None:
+    """Write a certificate to a file, where one is named, and print it as JSON or for people. Raises `UserError`."""
+    also = {} if sure is None else {"fast_when_sure": asdict(sure)}
+    text = json.dumps({"command": command, **certificate.to_json(), **also, **provenance()})
+    if out is not None:
+        try:
+            write_whole(out, text.encode())
+        except OSError as error:
+            raise UserError(f"{out}: cannot be written ({error.strerror}).") from None
+    if as_json:
+        print(text)
+        return
+    print_certificate(certificate)
+    if sure is not None:
+        print_selective(sure)
 
 
 def print_certificate(certificate: Certificate) -> None:

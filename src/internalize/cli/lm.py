@@ -12,12 +12,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from internalize import curricula
-from internalize.checkpoint import write_whole
-from internalize.cli.certify import print_certificate, print_selective
-from internalize.cli.runs import changed, progress_bar
+from internalize.cli.certify import tell
+from internalize.cli.runs import changed, check_loss, progress_bar
 from internalize.config import command_line
 from internalize.curricula import RemovalConfig
 from internalize.errors import UserError
+from internalize.lm import need, quiet
 from internalize.lm.check import Checked, check
 from internalize.lm.collect import collect
 from internalize.lm.config import LMConfig
@@ -27,7 +27,6 @@ from internalize.lm.rows import Reading
 from internalize.lm.runs import LMRun, certify, load, rows, union
 from internalize.lm.tokens import Template, Units
 from internalize.lm.training import fit
-from internalize.provenance import provenance
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Fit(LMConfig):
 
     def __call__(self) -> None:
         """Train, then show the outcome."""
-        _check_loss(self.max_loss)
+        check_loss(self.max_loss)
         config = LMConfig(**{entry.name: getattr(self, entry.name) for entry in fields(LMConfig)})
         console = Console(stderr=True, highlight=False)
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
@@ -105,8 +104,6 @@ class Check:
         curriculum = curricula.make(self.curriculum, RemovalConfig())
         reading = None
         if self.model is not None:
-            from internalize.lm import need, quiet
-
             need("transformers")
             quiet()
             template = Template(self.chat, self.instruction)
@@ -169,19 +166,7 @@ class Certify:
             samples=self.samples,
         )
         command = command_line("lm certify", changed(self, "slow", "fast", "out", "json"), self.slow, self.fast)
-        also = {} if sure is None else {"fast_when_sure": asdict(sure)}
-        text = json.dumps({"command": command, **certificate.to_json(), **also, **provenance()})
-        if self.out is not None:
-            try:
-                write_whole(self.out, text.encode())
-            except OSError as error:
-                raise UserError(f"{self.out}: cannot be written ({error.strerror}).") from None
-        if self.json:
-            print(text)
-            return
-        print_certificate(certificate)
-        if sure is not None:
-            print_selective(sure)
+        tell(command, certificate, sure, self.out, self.json)
 
 
 @dataclass(frozen=True)
@@ -310,14 +295,9 @@ def _some(lines: list[int]) -> str:
     return ", ".join(map(str, lines[:10])) + (" ..." if len(lines) > 10 else "")
 
 
-def _check_loss(max_loss: float | None) -> None:
-    if max_loss is not None and not 0 <= max_loss < 1:
-        raise UserError(f"--max-loss is {max_loss}; it must be at least 0 and below 1.")
-
-
 def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
     """Print a run's stages and final accuracy, or one JSON object."""
-    _check_loss(max_loss)
+    check_loss(max_loss)
     chosen = None if max_loss is None else run.choose(max_loss)
     if as_json:
         print(json.dumps({"directory": str(run.path), **rows(run)[0], "chosen": chosen}))

@@ -154,10 +154,15 @@ def consecutive(seeds: int, first_seed: int) -> range:
     return range(first_seed, first_seed + seeds)
 
 
-def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
-    """Print a run's tables, or one JSON object."""
+def check_loss(max_loss: float | None) -> None:
+    """Raise `UserError` unless `--max-loss` is a loss of accuracy."""
     if max_loss is not None and not 0 <= max_loss < 1:
         raise UserError(f"--max-loss is {max_loss}; it must be at least 0 and below 1.")
+
+
+def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
+    """Print a run's tables, or one JSON object."""
+    check_loss(max_loss)
     frontier = run.frontier(max_loss)
     if as_json:
         outcome = {"directory": str(run.path), "config": run.config.to_json(), "splits": run.table().to_dicts()}

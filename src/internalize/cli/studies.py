@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from internalize.cli.runs import How, consecutive, progress_bar
+from internalize.launch import cores
 from internalize.studies import find, studies
-from internalize.studies.study import Scale, cost, draw, processes_of, read_rows, rows_of, run_study
+from internalize.studies.study import Scale, cost, draw, read_rows, rows_of, run_study
 
 PILOT = 1000  # seeds from here on are for choosing settings (docs/protocol.md)
 
@@ -65,7 +66,7 @@ class RunStudy(How):
         console = Console(stderr=True, highlight=False)
         with progress_bar("timing") as told:
             needed = cost(study, self.scale, seeds, self.out, told)
-        console.print(f"{study.title}\n{needed.text(processes_of(self.processes))}")
+        console.print(f"{study.title}\n{needed.text(self.processes or cores())}")
         if self.dry_run:
             return
         runs = run_study(study, self.scale, seeds, self.out, **how)

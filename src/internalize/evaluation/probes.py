@@ -22,7 +22,7 @@ from internalize.models import Transformer
 from internalize.models.transformer import Layer, rotate
 from internalize.rendering import Vocabulary, render
 from internalize.seeding import numpy_stream
-from internalize.tasks import ANSWER, Task, Traces
+from internalize.tasks import Task, Traces
 
 STEPS, RATE, DECAY = 150, 0.1, 1e-3  # of the probes' full-batch Adam, on standardised features
 Floats = NDArray[np.float64]
@@ -164,8 +164,7 @@ def _next(task: Task, view: View, traces: Traces) -> NDArray[np.int64]:
 
 def _targets(traces: Traces) -> NDArray[np.int64]:
     """(rows, targets): the tokens of chain and answer."""
-    written = (traces.segment >= 0) | (traces.segment == ANSWER)
-    found: NDArray[np.int64] = traces.tokens[written].reshape(len(traces), -1)
+    found: NDArray[np.int64] = traces.tokens[traces.written].reshape(len(traces), -1)
     return found
 
 
@@ -213,8 +212,7 @@ def _restored(model: Transformer, task: Task, view: View, traces: Traces, seed: 
     """[layer][column]: how often the clean residual there restores the clean answer of an input with one changed symbol."""
     rng = numpy_stream(seed, "changed symbols")
     inputs = traces.prompt()
-    lead = inputs.shape[1] - _prompt(task, view, traces)[0].shape[1] + 1 + (view.hint is not None)
-    place = rng.integers(max(lead, 0), inputs.shape[1], size=len(inputs))
+    place = rng.integers(inputs.shape[1], size=len(inputs))
     changed = inputs.copy()
     row = np.arange(len(inputs))
     symbols = len(task.alphabet)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from internalize.checking import check_device
 from internalize.errors import UserError
 from internalize.lm import need, quiet
 from internalize.lm.evaluation import Scorer, normalise, scorer
-from internalize.lm.pretrained import check_device, load_model, load_tokenizer, positions
+from internalize.lm.pretrained import left_padded, load_model, load_tokenizer, pad_of, positions
 from internalize.lm.records import MARKER, Record, to_json
 from internalize.lm.tokens import Template
 from internalize.provenance import provenance
@@ -170,7 +171,7 @@ def _sample(
 
     from internalize.seeding import torch_stream
 
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    pad = pad_of(tokenizer)
     ids = [tokenizer(prompt, add_special_tokens=not template.chat)["input_ids"] for prompt in prompts]
     ids = [row[:-1] if row[-1] == tokenizer.eos_token_id else row for row in ids]
     longest = max(map(len, ids))
@@ -181,8 +182,7 @@ def _sample(
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(torch_stream(seed, f"chains {place}").initial_seed())
         written = model.generate(
-            input_ids=torch.tensor([[pad] * (longest - len(row)) + row for row in ids], device=device),
-            attention_mask=torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in ids], device=device),
+            **left_padded(ids, pad, device),
             do_sample=True,
             temperature=temperature,
             top_k=0,

@@ -5,6 +5,7 @@ can be made to answer at once, by writing the answer's marker for it (`forced`).
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ from internalize.curricula import Curriculum, View
 from internalize.errors import UserError
 from internalize.evaluation.accuracy import Accuracy
 from internalize.evaluation.procedures import Reply
-from internalize.lm.pretrained import positions
+from internalize.lm.pretrained import left_padded, pad_of, positions
 from internalize.lm.records import MARKER, Record
 from internalize.lm.rows import Asked
 from internalize.lm.tokens import Specials, Tokens, show
@@ -89,7 +90,7 @@ class Speaker:
         """Continue each prompt greedily, by at most `most` tokens."""
         import torch
 
-        pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.tokenizer.eos_token_id
+        pad = pad_of(self.tokenizer)
         order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
         found: dict[int, Written] = {}
         was_training = self.model.training
@@ -98,13 +99,10 @@ class Speaker:
         for start in range(0, len(order), self.batch):
             chosen = order[start : start + self.batch]
             longest = max(len(prompts[index]) for index in chosen)
-            ids = [[pad] * (longest - len(prompts[index])) + list(prompts[index]) for index in chosen]
-            mask = [[0] * (longest - len(prompts[index])) + [1] * len(prompts[index]) for index in chosen]
             most_here = max(1, min(most, positions(self.model.config) - longest))
             with torch.no_grad():
                 outcome = self.model.generate(
-                    input_ids=torch.tensor(ids, device=device),
-                    attention_mask=torch.tensor(mask, device=device),
+                    **left_padded([prompts[index] for index in chosen], pad, device),
                     do_sample=False,
                     num_beams=1,
                     max_new_tokens=most_here,
@@ -135,15 +133,18 @@ class Speaker:
         if MARKER not in text:
             return Written(text, None, written, count, float(np.exp(chances[:written].sum())))
         # The first token with which the text holds the marker ends it.
-        before = next(at for at in range(count + 1) if MARKER in self.tokenizer.decode(row[:at], skip_special_tokens=True))
+        before = bisect_left(
+            range(count + 1), True, key=lambda at: MARKER in self.tokenizer.decode(row[:at], skip_special_tokens=True)
+        )
         length = len(self.tokenizer(MARKER, add_special_tokens=False)["input_ids"])
         before = max(0, before - length)
         answer = text.rpartition(MARKER)[2].strip()
         return Written(text, answer, written, before, float(np.exp(chances[before:written].sum())))
 
 
-def prompt_of(tokens: Tokens, view: View, specials: Specials, forced: bool = False) -> list[int]:
+def prompt_of(tokens: Tokens, view: View, specials: Specials, forced: bool = False) -> tuple[list[int], int]:
     """What a model reads before it writes what `view` shows: the prompt, the hint, and fillers; the marker too, where forced.
+    And how many tokens it is to write.
 
     Raises:
         UserError: where fillers stand between units that are to be written.
@@ -154,16 +155,13 @@ def prompt_of(tokens: Tokens, view: View, specials: Specials, forced: bool = Fal
     if any(label < 0 for label in rest):
         raise UserError("fillers after a unit that is shown cannot be asked for; take a curriculum that removes from the left.")
     marker = tokens.answer()[: tokens.marker] if forced and not view.shown else []
-    return shown.ids[:first] + marker
+    return shown.ids[:first] + marker, len(rest)
 
 
 def ask(speaker: Speaker, asked: Asked, views: Sequence[View], forced: bool = False) -> list[Written]:
     """What the model writes for each row, when row i is to be written as `views[i]` shows it."""
-    prompts = [prompt_of(t, view, speaker.specials, forced) for t, view in zip(asked.tokens, views, strict=True)]
-    longest = max(
-        sum(label >= 0 for label in show(t, view, speaker.specials).labels) for t, view in zip(asked.tokens, views, strict=True)
-    )
-    written = speaker.write(prompts, longest + SLACK)
+    asks = [prompt_of(t, view, speaker.specials, forced) for t, view in zip(asked.tokens, views, strict=True)]
+    written = speaker.write([prompt for prompt, _ in asks], max(count for _, count in asks) + SLACK)
     if not forced:
         return written
     return [one if view.shown else _forced(one) for one, view in zip(written, views, strict=True)]
@@ -209,8 +207,6 @@ class Questions:
     sets: Mapping[str, Asked]
     score: Scorer
     numbers: dict[str, int] = field(default_factory=dict)
-
-    name = "the user's data"
 
     @property
     def inputs(self) -> int:

@@ -1,5 +1,6 @@
 """Tokenizers and models of Hugging Face: safetensors only, no code of theirs, and one sentence for what cannot be read."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,20 @@ def positions(config: Any) -> int:
     return min((int(number) for number in found if number), default=10**9)
 
 
-def check_device(device: str) -> None:
-    """Raise `UserError` unless torch can put a tensor on `device`."""
+def pad_of(tokenizer: Any) -> int:
+    """The token that pads rows: the tokenizer's own, or EOS, which the attention mask hides."""
+    pad = tokenizer.pad_token_id
+    return int(pad if pad is not None else tokenizer.eos_token_id)
+
+
+def left_padded(prompts: Sequence[Sequence[int]], pad: int, device: Any) -> dict[str, Any]:
+    """Prompts of different lengths as one batch that can be continued: `input_ids` and `attention_mask`."""
     import torch
 
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f'device "{device}" cannot be used: {str(error).splitlines()[0]}') from None
+    longest = max(map(len, prompts))
+    ids = [[pad] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+    mask = [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    return {"input_ids": torch.tensor(ids, device=device), "attention_mask": torch.tensor(mask, device=device)}
 
 
 class readable:

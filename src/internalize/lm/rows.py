@@ -109,8 +109,8 @@ class Stored:
         return Tokens(np.asarray(self.ids[part]), np.asarray(self.segment[part]), 0)
 
     @staticmethod
-    def write(path: Path, reading: Reading, directory: Path, told: Callable[[int], None] = lambda _: None) -> "Stored":
-        """Tokenize a file into `directory`; `told` hears how many rows are done. Raises `UserError`."""
+    def write(path: Path, reading: Reading, directory: Path) -> "Stored":
+        """Tokenize a file into `directory`. Raises `UserError`."""
         directory.mkdir(parents=True, exist_ok=True)
         skipped: list[int] = []
         ends: list[int] = []
@@ -121,8 +121,6 @@ class Stored:
                 segment.write(tokens.segment.astype(np.int32).tobytes())
                 ends.append((ends[-1] if ends else 0) + len(tokens.ids))
                 units = max(units, tokens.units)
-                if len(ends) % 1000 == 0:
-                    told(len(ends))
         if not ends:
             raise UserError(f"{path}: every row is too long; take a model that reads more tokens.")
         maps = [np.memmap(directory / f"{name}.bin", np.int32, "r") for name in ("ids", "segment")]

@@ -20,6 +20,7 @@ from internalize.lm.pretrained import load_model, load_tokenizer, longest_row
 from internalize.lm.rows import Asked, Reading
 from internalize.lm.tokens import Template, Units, add_specials
 from internalize.lm.training import STAGE_FILE
+from internalize.training import read_metrics
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class LMRun:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
-        return [json.loads(line) for line in (self.path / "metrics.jsonl").read_text().splitlines()]
+        return read_metrics(self.path)
 
     def stages(self) -> list[dict[str, Any]]:
         """One entry for each stage that left its model: units shown, step, whether it was passed, accuracy at the switch and
@@ -163,7 +164,7 @@ def certify(
     systems = [system(where, direct, files, score, batch, samples) for where, direct in ((slow, False), (fast, True))]
     # One set of numbers for both, so that equal answers have equal numbers.
     questions = systems[0].questions
-    object.__setattr__(systems[1].questions, "numbers", questions.numbers)
+    systems[1].questions.numbers = questions.numbers
     splits = questions.splits()
     calibration = splits.pop("calibration", None)
     certificate = compare(systems[0], systems[1], questions, splits, epsilon=epsilon, confidence=confidence, exhaustive=False)

@@ -26,18 +26,21 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from internalize.checking import check_device
 from internalize.checkpoint import write_whole
 from internalize.curricula import View
 from internalize.errors import UserError
 from internalize.evaluation import wilson
+from internalize.launch.plan import duration
 from internalize.lm import need, quiet
 from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import Outcome, Speaker, ask, prompt_of, scorer
-from internalize.lm.pretrained import check_device, load_model, load_tokenizer, longest_row, out_of_memory
+from internalize.lm.pretrained import load_model, load_tokenizer, longest_row, out_of_memory, pad_of
 from internalize.lm.rows import Asked, Collate, Reading, StageRows, Stored
 from internalize.lm.tokens import FILLER, HINT, Template, add_specials, view_of
 from internalize.own_code import digest_of
 from internalize.provenance import provenance
+from internalize.training import read_metrics
 
 ViewOf = Callable[[int], View]  # of a row with so many units
 Notify = Callable[[Mapping[str, Any]], None]
@@ -55,12 +58,13 @@ def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: N
     quiet()
     check_device(config.device)
     directory = Path(out) / config.name()
-    _same_content(directory, config)
+    made_from = contents(config)
+    _same_content(directory, made_from)
     if not (directory / "result.json").exists():
         try:
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(directory / "config.json", json.dumps(config.to_json(), indent=1).encode())
-            write_whole(directory / CONTENT_FILE, json.dumps(contents(config), indent=1).encode())
+            write_whole(directory / CONTENT_FILE, json.dumps(made_from, indent=1).encode())
         except OSError as error:
             raise UserError(f"{directory}: cannot be written ({error.strerror}).") from None
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -80,11 +84,11 @@ def contents(config: LMConfig) -> dict[str, str]:
     return {str(path): digest_of(path) for path in [*paths, *map(Path, own)] if path.exists()}
 
 
-def _same_content(directory: Path, config: LMConfig) -> None:
+def _same_content(directory: Path, now: Mapping[str, str]) -> None:
     file = directory / CONTENT_FILE
     if not file.exists():
         return
-    before, now = json.loads(file.read_text()), contents(config)
+    before = json.loads(file.read_text())
     changed = [name for name in before if before[name] != now.get(name)]
     if changed:
         raise UserError(
@@ -135,9 +139,9 @@ class Fit:
         self.units = max([self.rows.units, *(t.units for t in self.valid.tokens)])
         self.specials = add_specials(self.tokenizer, self.curriculum, self.units)
         self.stages = self.curriculum.stages(self.units)
-        for stage in range(self.stages):
-            for tokens in self.valid.tokens[:1]:  # a view that cannot be asked for is told now, and not at its stage
-                prompt_of(tokens, view_of(self.curriculum, tokens.units, stage), self.specials)
+        tokens = self.valid.tokens[0]
+        for stage in range(self.stages):  # a view that cannot be asked for is told now, and not at its stage
+            prompt_of(tokens, view_of(self.curriculum, tokens.units, stage), self.specials)
         if config.schedule.kind == "fixed" and config.schedule.budget < self.stages:
             raise UserError(f"schedule.budget is {config.schedule.budget}; {self.stages} stages need at least a step each.")
         self.model: Any = None
@@ -178,15 +182,12 @@ class Fit:
         """What it will cost, for people; a few passes are timed."""
         import torch
 
-        from internalize.launch.plan import duration
-
         config = self.config
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         trained = parameters if not config.lora else 0
         memory = 4 * parameters + 12 * trained  # weights; gradients and two moments
-        batch = Collate(self._pad())(
-            [StageRows(self.rows, self.curriculum, self.specials, 0, 10**9, 0)[i] for i in range(config.batch)]
-        )
+        rows = StageRows(self.rows, self.curriculum, self.specials, 0, config.batch, 0)
+        batch = Collate(pad_of(self.tokenizer))([rows[index] for index in range(config.batch)])
         batch = {name: value.to(config.device) for name, value in batch.items()}
         times = []
         with out_of_memory(config.batch):
@@ -262,7 +263,7 @@ class Fit:
             model=self._adapted(self.model),
             args=arguments,
             train_dataset=rows,
-            data_collator=Collate(self._pad()),
+            data_collator=Collate(pad_of(self.tokenizer)),
             callbacks=[checks.callback()],
         )
         for unwanted in (PrinterCallback, ProgressCallback):
@@ -274,9 +275,8 @@ class Fit:
         self._test("adapted")
         self._record("validation", "adapted", {"stage": self._outcomes({"valid": self.valid}, self._target())})
         self._write({"kind": "end", "stage": state.stage, "attempt": state.attempt, "passed": passed, "step": state.step})
-        kept = (
-            state.stage in state.learnt and not passed
-        )  # an attempt that the budget cut off replaces no model that was learnt
+        # An attempt that the budget cut off replaces no model that was learnt.
+        kept = state.stage in state.learnt and not passed
         state.learnt = sorted({*state.learnt, *([state.stage] if passed else [])})
         state.attempt, state.checkpoint = state.attempt + 1, ""
         spent = state.step >= schedule.budget
@@ -459,7 +459,7 @@ class Fit:
         return state
 
     def _finish(self) -> dict[str, Any]:
-        rows = [json.loads(line) for line in (self.directory / "metrics.jsonl").read_text().splitlines()]
+        rows = read_metrics(self.directory)
         last: dict[str, dict[str, Any]] = {}
         kept = ("accuracy", "low", "high", "n", "tokens", "before_answer")
         for row in rows:
@@ -483,10 +483,6 @@ class Fit:
         write_whole(self.directory / "result.json", json.dumps(result, indent=1).encode())
         self.notify({"kind": "result", **result})
         return result
-
-    def _pad(self) -> int:
-        pad = self.tokenizer.pad_token_id
-        return int(pad if pad is not None else self.tokenizer.eos_token_id)
 
 
 class Checks:

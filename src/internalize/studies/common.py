@@ -32,15 +32,9 @@ def config(scale: Scale, model: ModelConfig | None = None, **fields: Any) -> Run
     return RunConfig(**{**default, **fields})
 
 
-def symbol(task: str) -> str:
-    """The headline split of a task: its second symbol frequent."""
-    names = RunConfig(task=task, steps=4).make_task().alphabet
-    return f"biased:{names[1]}:0.8"
-
-
 def splits(task: str) -> EvaluationConfig:
     """The splits of a task whose symbols are not 0, 1, ...: the headline and sticky."""
-    return EvaluationConfig(splits=(symbol(task), "sticky:0.8"))
+    return EvaluationConfig(splits=(RunConfig(task=task, steps=4).make_task().ood()[0], "sticky:0.8"))
 
 
 def success_figures(frame: polars.DataFrame, title: str, *by: str) -> list[Figure]:

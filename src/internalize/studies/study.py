@@ -20,7 +20,7 @@ from internalize.checkpoint import write_whole
 from internalize.config import RunConfig
 from internalize.errors import UserError
 from internalize.evaluation import SUCCESS, wilson
-from internalize.launch import Plan, cores, make_plan
+from internalize.launch import Plan, make_plan
 from internalize.report.charts import STYLE
 from internalize.runs import Run
 
@@ -254,8 +254,3 @@ def draw(study: Study, rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
 def commands(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The commands that made the rows, one for each."""
     return list(dict.fromkeys(str(row["command"]) for row in rows))
-
-
-def processes_of(processes: int | None) -> int:
-    """How many processes will train at once."""
-    return processes or cores()

@@ -42,6 +42,12 @@ class Traces:
     def __getitem__(self, rows: slice | Ints) -> "Traces":
         return Traces(self.tokens[rows], self.segment[rows])
 
+    @property
+    def written(self) -> NDArray[np.bool_]:
+        """(rows, columns): which tokens belong to the chain or the answer."""
+        written: NDArray[np.bool_] = (self.segment >= 0) | (self.segment == ANSWER)
+        return written
+
     def prompt(self) -> Ints:
         """(rows, prompt tokens), for tasks whose prompts have one length."""
         prompt: Ints = self.tokens[self.segment == PROMPT].reshape(len(self), -1)

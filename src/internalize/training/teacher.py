@@ -42,7 +42,7 @@ class Teacher:
         batch = render(traces, [self.view], Vocabulary.of(self.task), position_ids=self.position_ids)
         tokens = traces.tokens.copy()
         # `render` keeps the order of the tokens, so row by row they are the same ones.
-        tokens[_written(traces)] = write(self.model, batch).tokens[batch.target] - Vocabulary.FIRST_TASK_TOKEN
+        tokens[traces.written] = write(self.model, batch).tokens[batch.target] - Vocabulary.FIRST_TASK_TOKEN
         return Traces(tokens, traces.segment)
 
     def sample(self, count: int, rng: np.random.Generator) -> Traces:
@@ -85,9 +85,3 @@ def agree(one: Traces, other: Traces) -> Ints:
     """(rows,) bool: whether two traces of the same inputs have the same answer."""
     same: Ints = ((one.tokens == other.tokens) | (one.segment != ANSWER)).all(axis=1)
     return same
-
-
-def _written(traces: Traces) -> Ints:
-    """(rows, columns) bool: chain and answer."""
-    written: Ints = (traces.segment >= 0) | (traces.segment == ANSWER)
-    return written
