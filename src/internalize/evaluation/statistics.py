@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from scipy.stats import beta
+from scipy.stats import beta, t
 
 SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
 
@@ -37,6 +37,15 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
     low = (centre - spread) / scale if successes else 0.0  # exactly, where rounding would miss it
     high = (centre + spread) / scale if successes < trials else 1.0
     return low, high
+
+
+def mean_interval(accuracies: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Student's interval for the mean of at least two accuracies of independent seeds, cut to [0, 1]: (low, high)."""
+    n = len(accuracies)
+    centre = sum(accuracies) / n
+    deviation = sqrt(sum((value - centre) ** 2 for value in accuracies) / (n - 1))
+    spread = float(t.ppf((1 + confidence) / 2, n - 1)) * deviation / sqrt(n)
+    return max(0.0, centre - spread), min(1.0, centre + spread)
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

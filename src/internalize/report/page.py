@@ -1,16 +1,18 @@
-"""One self-contained HTML page about one or several runs: it opens offline and loads nothing."""
+"""Self-contained HTML pages: they open offline and load nothing. `write_report` is the one about one or several runs."""
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig, flat
 from internalize.evaluation import success_rate
-from internalize.report.charts import STYLE, Series, accuracy_chart, heat_map
+from internalize.evaluation.statistics import mean_interval
+from internalize.report.charts import STYLE, Series, accuracy_chart, heat_map, line_chart
 from internalize.seeding import numpy_stream
 
 if TYPE_CHECKING:
@@ -18,20 +20,63 @@ if TYPE_CHECKING:
 
 EXAMPLES = 3
 MAX_LOSS = 0.02
+DETAILED = 12  # a page about more runs compares them, and leaves the details of each to its own page
+LOSS_POINTS = 100  # of each seed's curve of the loss
 
 
-def write_report(runs: "Sequence[Run]", path: Path) -> Path:
-    """Write the page about `runs`, each of which has a finished seed, to `path`."""
+def write_page(template: str, path: Path, **values: Any) -> Path:
+    """Fill a template of this package, all text escaped, and write it as a whole."""
     environment = Environment(
         loader=PackageLoader("internalize.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    page = environment.get_template("page.html").render(runs=[_about(run) for run in runs], style=STYLE, id=ID)
+    page = environment.get_template(template).render(style=STYLE, **values)
     write_whole(path, page.encode())
     return path
 
 
+def write_report(runs: "Sequence[Run]", path: Path) -> Path:
+    """Write the page about `runs`, each of which has a finished seed, to `path`."""
+    outcomes = [_outcome(run) for run in runs]
+    detailed = len(runs) <= DETAILED
+    details = [_details(run) for run in runs] if detailed else []
+    compared = compare_splits(runs) if len(runs) > 1 else None
+    about = zip(outcomes, details, strict=True) if detailed else [(outcome, None) for outcome in outcomes]
+    return write_page("page.html", path, runs=list(about), compared=compared, id=ID, max_loss=MAX_LOSS)
+
+
+def compare_splits(runs: "Sequence[Run]") -> str:
+    """The heat map of several runs: mean final accuracy without a chain on each split."""
+    direct = [{split: sum(values) / len(values) for split, values in run.accuracies("direct").items()} for run in runs]
+    splits = list(dict.fromkeys(split for one in direct for split in one))
+    values = [[one.get(split) for split in splits] for one in direct]
+    return heat_map(values, [run.path.name for run in runs], splits, "Final accuracy without a chain: runs and splits")
+
+
+def split_map(run: "Run") -> str:
+    """The heat map of a run's splits (rows) along its stages (columns: chain tokens shown), mean over seeds."""
+    found = {(row["split"], row["stage"]): row for row in run.stages().to_dicts() if row["adapted"] is not None}
+    splits = list(dict.fromkeys(split for split, _ in found))
+    shown = {stage: str(row["shown"]) for (_, stage), row in found.items()}
+    values = [[found[split, stage]["adapted"] if (split, stage) in found else None for stage in shown] for split in splits]
+    title = "Accuracy on every split (rows) at every stage (columns: chain tokens still written)"
+    return heat_map(values, splits, list(shown.values()), title, run.config.make_task().chance)
+
+
+def loss_curve(run: "Run") -> str | None:
+    """The chart of the training loss against steps, one line for each seed; None where nothing was trained."""
+    lines = []
+    for seed in run.seeds:
+        rows = [row for row in run.metrics(seed) if row["kind"] == "check" and row["loss"] is not None]
+        pieces = np.array_split(np.array([(row["step"], row["loss"]) for row in rows]), min(len(rows), LOSS_POINTS) or 1)
+        points = [(float(step), float(loss)) for step, loss in (piece.mean(axis=0) for piece in pieces if len(piece))]
+        lines.append(Series(f"seed {seed}" if len(run.seeds) == 1 else "", "a", points, thin=len(run.seeds) > 1))
+    return line_chart(lines, "Training loss", "step") if any(line.points for line in lines) else None
+
+
 def stage_curve(run: "Run", standalone: bool = False) -> str:
-    """The chart of accuracy against chain tokens left, ID and headline OOD: thin lines are seeds, thick ones their mean."""
+    """The chart of accuracy against chain tokens left, ID and headline OOD: thin lines are seeds, thick ones their mean with
+    its 95 % interval.
+    """
     ood = run.config.test_splits()[1]
     curves: dict[str, list[list[tuple[int, float]]]] = {ID: [], ood: []}
     for seed in run.seeds:
@@ -49,7 +94,8 @@ def stage_curve(run: "Run", standalone: bool = False) -> str:
         if len(run.seeds) > 1:
             series += [Series("", color, line, thin=True) for line in curves[split]]
         reached = {x: [y for line in curves[split] for shown, y in line if shown == x] for x in xs}
-        series.append(Series(label, color, [(x, sum(ys) / len(ys)) for x, ys in reached.items()]))
+        band = [(x, *mean_interval(ys)) for x, ys in reached.items() if len(ys) > 1]
+        series.append(Series(label, color, [(x, sum(ys) / len(ys)) for x, ys in reached.items()], band=band))
     chance = run.config.make_task().chance
     series.append(Series("chance", "c", [(xs[0], chance), (xs[-1], chance)], dashed=True))
     config = run.config
@@ -57,25 +103,37 @@ def stage_curve(run: "Run", standalone: bool = False) -> str:
     return accuracy_chart(series, title, "chain tokens still written before the answer", xs, standalone)
 
 
-def _about(run: "Run") -> dict[str, Any]:
-    """All that the template shows of one run."""
+def _outcome(run: "Run") -> dict[str, Any]:
+    """The line of one run in the first table."""
     config, results = run.config, run.results
     curriculum, units = config.make_curriculum(), config.make_task().units
     shown = sorted({curriculum.target(units, result["stages_reached"] - 1).shown for result in results})
-    stage, cot, ood = run.accuracies("stage"), run.accuracies("cot"), config.test_splits()[1]
-    direct = run.accuracies("direct")
+    stage, ood = run.accuracies("stage"), config.test_splits()[1]
     return {
         "config": config,
+        "directory": run.path.name,
         "name": config.curriculum,
-        "seeds": run.seeds,
-        "results": results,
         "ood": ood,
         "shown": " to ".join(map(str, (shown[0], shown[-1])[: len(shown)])),
         "verdict": {split: _success(stage[split]) for split in (ID, ood)},
         "chance": config.make_task().chance,
-        "curve": stage_curve(run) if len(run.frontier()["shown"].unique()) > 1 else None,
+        "steps": _range([result["steps"] for result in results], "{:,.0f}"),
+        "seconds": _range([result["seconds"] for result in results], "{:,.0f}"),
+    }
+
+
+def _details(run: "Run") -> dict[str, Any]:
+    """All that the page tells of one run below that table."""
+    config, results = run.config, run.results
+    stage, direct, cot = (run.accuracies(mode) for mode in ("stage", "direct", "cot"))
+    several = run.frontier()["shown"].n_unique() > 1
+    return {
+        "seeds": run.seeds,
+        "results": results,
+        "curve": stage_curve(run) if several else None,
+        "map": split_map(run) if several else None,
+        "loss": loss_curve(run),
         "shortest": _shortest(run),
-        "max_loss": MAX_LOSS,
         "splits": [
             {
                 "split": split,
@@ -103,6 +161,11 @@ def _shortest(run: "Run") -> list[dict[str, Any]]:
 
 def _success(values: Sequence[float]) -> dict[str, Any]:
     return {"mean": sum(values) / len(values), **success_rate(values)._asdict()}
+
+
+def _range(values: Sequence[float], number: str) -> str:
+    """The least and the greatest, or the one value that there is."""
+    return " to ".join(dict.fromkeys(number.format(value) for value in (min(values), max(values))))
 
 
 def _spread(values: Sequence[float]) -> dict[str, float]:

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import polars
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from internalize.api import configure, train
-from internalize.checkpoint import write_whole
 from internalize.config import RunConfig
 from internalize.errors import UserError
 from internalize.evaluation import SUCCESS, wilson
 from internalize.launch import Plan, make_plan
-from internalize.report.charts import STYLE
+from internalize.report import write_page
 from internalize.runs import Run
 
 Scale = Literal["laptop", "paper"]
@@ -238,13 +236,9 @@ def draw(study: Study, rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
         raise UserError(f"{study.name}: no seed is finished yet; run the study first.")
     frame = outcomes(rows)
     figures = study.draw(frame, curves(rows))
-    environment = Environment(
-        loader=PackageLoader("internalize.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    page = environment.get_template("study.html").render(study=study, figures=figures, style=STYLE, commands=commands(rows))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, page.encode())
+        write_page("study.html", path, study=study, figures=figures, commands=commands(rows))
         frame.write_parquet(path.with_suffix(".parquet"))
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}).") from None
