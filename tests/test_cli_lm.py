@@ -69,6 +69,16 @@ def test_from_an_example_to_a_certificate(example: Path, tmp_path: Path, capsys:
     assert certificate["command"].startswith(f"internalize lm certify {directory} {directory} --data")
     assert json.loads(out.read_text()) == certificate
     assert set(certificate["fast_when_sure"]["chosen"]) == {"test"}
+    page = Path(directory, "report.html")
+    assert "Did it internalize its chain?" not in page.read_text()
+    code, said, _ = run(capsys, "certify", directory, "--data", data, "--samples", 5)
+    assert code == 0
+    assert json.loads(Path(directory, "certificate.json").read_text())["sentence"] in page.read_text()
+    main(["report", directory, "--out", str(tmp_path / "page.html")])
+    assert (tmp_path / "page.html").read_text() == page.read_text()
+    with pytest.raises(SystemExit):
+        main(["report", directory, directory])
+    assert "name it alone" in capsys.readouterr().err
     questions, collected = tmp_path / "questions.jsonl", tmp_path / "own.jsonl"
     questions.write_text("".join((example / "train.jsonl").read_text().splitlines(keepends=True)[:3]))
     model = f"{directory}/stages/0"

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from internalize.evaluation import wilson
+from internalize.evaluation.statistics import mean_interval
 
 
 def test_known_values() -> None:
@@ -19,3 +20,12 @@ def test_it_holds_the_share_and_mirrors(trials: int, share: float) -> None:
     low, high = wilson(successes, trials)
     assert 0 <= low <= successes / trials <= high <= 1
     assert wilson(trials - successes, trials) == pytest.approx((1 - high, 1 - low))
+
+
+def test_the_interval_of_a_mean() -> None:
+    # Student's t with 4 degrees of freedom is 2.776 at 95 %; the standard error of these five is sqrt(0.00025).
+    assert mean_interval([0.5, 0.55, 0.5, 0.45, 0.5]) == pytest.approx(
+        (0.5 - 2.7764 * 0.0158114, 0.5 + 2.7764 * 0.0158114), abs=1e-5
+    )
+    assert mean_interval([0.9, 1.0]) == (pytest.approx(0.3147, abs=1e-4), 1)
+    assert mean_interval([0.7, 0.7, 0.7]) == pytest.approx((0.7, 0.7))

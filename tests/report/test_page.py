@@ -45,3 +45,17 @@ def test_the_curve_is_a_picture_with_every_stage(run: internalize.Run) -> None:
     circles = svg.findall(".//{http://www.w3.org/2000/svg}circle")
     assert len(circles) == 2 * 6  # ID and OOD at six stages
     assert svg.attrib["role"] == "img"
+
+
+def test_many_runs_are_compared_and_not_detailed(run: internalize.Run, tmp_path: Path) -> None:
+    page = write_report([run] * 13, tmp_path / "many.html").read_text()
+    assert page.count(f"<small>{run.path.name}</small>") == 13
+    assert "Every split, without a chain" in page
+    assert "To repeat this" not in page
+
+
+def test_every_split_is_told_at_every_stage(run: internalize.Run) -> None:
+    page = (run.path / "report.html").read_text()
+    picture = re.search(r'<svg[^>]*aria-label="Accuracy on every split.*?</svg>', page, re.DOTALL)
+    assert picture is not None
+    assert picture[0].count('class="cell"') == len(run.stages())

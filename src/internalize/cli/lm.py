@@ -23,8 +23,9 @@ from internalize.lm.collect import collect
 from internalize.lm.config import LMConfig
 from internalize.lm.example import Architecture, write_example
 from internalize.lm.pretrained import load_tokenizer, longest_row
+from internalize.lm.report import MODES, write_lm_report
 from internalize.lm.rows import Reading
-from internalize.lm.runs import LMRun, certify, load, rows, union
+from internalize.lm.runs import CERTIFICATE, LMRun, certify, load, rows, union
 from internalize.lm.tokens import Template, Units
 from internalize.lm.training import fit
 
@@ -48,7 +49,11 @@ class Fit(LMConfig):
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
             task = bar.add_task("reading")
             directory = fit(config, self.out, lambda event: _told(event, bar, task))
-        print_lm_run(load(directory), self.json, self.max_loss)
+        run = load(directory)
+        page = write_lm_report(run, directory / "report.html")
+        print_lm_run(run, self.json, self.max_loss)
+        if not self.json:
+            print(f"Report: {page}")
 
 
 @dataclass(frozen=True)
@@ -126,8 +131,9 @@ class Certify:
 
     slow: Annotated[str, tyro.conf.Positional]
     """a model's folder, which writes its chain; or a run's directory: its first stage"""
-    fast: Annotated[str, tyro.conf.Positional]
-    """a model's folder, which answers at once; or a run's directory: its last stage"""
+    fast: Annotated[str | None, tyro.conf.Positional] = None
+    """a model's folder, which answers at once; or a run's directory: its last stage; left out, that of the first directory,
+    in which the certificate is then kept and shown in the report"""
     data: tuple[str, ...] = ()
     """test records, on which no choice was made: paths, or name=path"""
     valid: Path | None = None
@@ -155,7 +161,7 @@ class Certify:
             raise UserError("--data is missing; name at least one file of test records.")
         certificate, sure = certify(
             self.slow,
-            self.fast,
+            self.fast or self.slow,
             union(self.data),
             valid=self.valid,
             max_risk=self.max_risk,
@@ -165,8 +171,12 @@ class Certify:
             batch=self.ask_batch,
             samples=self.samples,
         )
-        command = command_line("lm certify", changed(self, "slow", "fast", "out", "json"), self.slow, self.fast)
-        tell(command, certificate, sure, self.out, self.json)
+        systems = [self.slow] if self.fast is None else [self.slow, self.fast]
+        command = command_line("lm certify", changed(self, "slow", "fast", "out", "json"), *systems)
+        run = Path(self.slow) if self.fast is None and (Path(self.slow) / "stages").is_dir() else None
+        tell(command, certificate, sure, self.out or (run and run / CERTIFICATE), self.json)
+        if run is not None:
+            write_lm_report(load(run), run / "report.html")
 
 
 @dataclass(frozen=True)
@@ -313,9 +323,8 @@ def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
             str(stage["stage"]), str(stage["shown"]), f"{stage['step']:,}", *cells, f"{stage['tokens'][names[0]]:.1f}"
         )
     console.print(table)
-    modes = {"cot": "full chain", "direct": "no chain", "forced": "no chain, answer forced"}
     final = Table("mode", "file", "accuracy", "95 %", "tokens written", "of them before the answer", title="the last model")
-    for mode, named in modes.items():
+    for mode, named in MODES.items():
         for name, row in run.result["final"].get(mode, {}).items():
             interval = f"{row['low']:.3f} to {row['high']:.3f}"
             final.add_row(

@@ -13,6 +13,9 @@ from rich.table import Table
 
 from internalize.config import ID
 from internalize.errors import UserError
+from internalize.lm.report import write_lm_report
+from internalize.lm.runs import is_lm_run
+from internalize.lm.runs import load as load_lm
 from internalize.report import write_report
 from internalize.runs import Run, load
 
@@ -24,7 +27,7 @@ class Report:
     """Write one page about one run, or about several side by side; it opens offline."""
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional]
-    """directories of runs"""
+    """directories of runs, or one of a language model's run"""
     out: Path | None = None
     """the page; left out, report.html in the directory of a single run, or here"""
     open: bool = False
@@ -34,18 +37,27 @@ class Report:
         """Write the page, and print where it is."""
         if not self.directories:
             raise UserError("name at least one run's directory.")
-        runs = [load(directory) for directory in self.directories]
-        for run in runs:
-            if not run.seeds:
-                raise UserError(f"{run.path}: no seed is finished yet, so there is nothing to report.")
-        path = self.out or (runs[0].path if len(runs) == 1 else Path()) / "report.html"
+        of_lm = [directory for directory in self.directories if is_lm_run(directory)]
+        if of_lm and len(self.directories) > 1:
+            raise UserError(f"{of_lm[0]}: a language model's run has a page of its own; name it alone.")
+        path = self.out or (self.directories[0] if len(self.directories) == 1 else Path()) / "report.html"
         try:
-            write_report(runs, path)
+            if of_lm:
+                write_lm_report(load_lm(of_lm[0]), path)
+            else:
+                write_report([self._finished(directory) for directory in self.directories], path)
         except OSError as error:
             raise UserError(f"{path}: cannot be written ({error.strerror}).") from None
         print(path)
         if self.open:
             webbrowser.open(path.resolve().as_uri())
+
+    @staticmethod
+    def _finished(directory: Path) -> Run:
+        run = load(directory)
+        if not run.seeds:
+            raise UserError(f"{run.path}: no seed is finished yet, so there is nothing to report.")
+        return run
 
 
 @dataclass(frozen=True)

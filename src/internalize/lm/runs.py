@@ -19,8 +19,10 @@ from internalize.lm.evaluation import LMProcedure, Questions, Speaker, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, longest_row
 from internalize.lm.rows import Asked, Reading
 from internalize.lm.tokens import Template, Units, add_specials
-from internalize.lm.training import STAGE_FILE
+from internalize.lm.training import CONTENT_FILE, STAGE_FILE
 from internalize.training import read_metrics
+
+CERTIFICATE = "certificate.json"  # in a run's directory
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class LMRun:
 
     def stages(self) -> list[dict[str, Any]]:
         """One entry for each stage that left its model: units shown, step, whether it was passed, accuracy at the switch and
-        after adaptation on each test file, validation accuracy, and tokens written. Of several attempts it is the last that
-        passed, or else the last.
+        after adaptation on each test file (with its 95 % interval over questions), validation accuracy, and tokens written.
+        Of several attempts it is the last that passed, or else the last.
         """
         metrics = self.metrics()
         attempt: dict[int, int] = {}
@@ -59,13 +61,16 @@ class LMRun:
                 continue
             if not self.folder(row["stage"]).exists():
                 continue
-            stage = found.setdefault(row["stage"], {"stage": row["stage"], "switch": {}, "adapted": {}, "tokens": {}})
+            empty = {"stage": row["stage"], "switch": {}, "adapted": {}, "interval": {}, "tokens": {}}
+            stage = found.setdefault(row["stage"], empty)
             stage |= {"shown": row["shown"], "step": row["step"], "passed": passed[row["stage"]]}
             if row["kind"] == "validation":
                 stage["validation"] = row["accuracy"]
             else:
                 stage[row["moment"]][row["split"]] = row["accuracy"]
                 stage["tokens"][row["split"]] = row["tokens"]
+                if row["moment"] == "adapted":
+                    stage["interval"][row["split"]] = (row["low"], row["high"])
         return [found[stage] for stage in sorted(found)]
 
     def choose(self, max_loss: float) -> dict[str, Any]:
@@ -80,6 +85,16 @@ class LMRun:
     def folder(self, stage: int) -> Path:
         """A stage's model."""
         return self.path / "stages" / str(stage)
+
+    def certificate(self) -> dict[str, Any] | None:
+        """The certificate of its last stage against its first, as JSON values; None before `internalize lm certify DIR DIR`."""
+        file = self.path / CERTIFICATE
+        return dict(json.loads(file.read_text())) if file.exists() else None
+
+
+def is_lm_run(path: Path) -> bool:
+    """Whether a directory is a language model's run, finished or not; False for whatever else."""
+    return (path / "config.json").exists() and (path / CONTENT_FILE).exists()
 
 
 def load(path: str | Path) -> LMRun:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from internalize.runs import Run
 
 EXAMPLES = 3
-MAX_LOSS = 0.02
+MAX_LOSS = 0.02  # what the chain named by a page may lose against the full one
 DETAILED = 12  # a page about more runs compares them, and leaves the details of each to its own page
 LOSS_POINTS = 100  # of each seed's curve of the loss
 
