@@ -10,6 +10,7 @@ import tyro
 from internalize.cli.certify import Certify
 from internalize.cli.lm import LM_COMMANDS, Collect, Fit
 from internalize.cli.look import Report, Watch
+from internalize.cli.play import Play
 from internalize.cli.probe import Probe
 from internalize.cli.runs import Demo, Resume, RunCommand, Show
 from internalize.cli.studies import STUDY_COMMANDS, RunStudy
@@ -48,6 +49,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "show": Show,
     "report": Report,
     "watch": Watch,
+    "play": Play,
     "certify": Certify,
     "probe": Probe,
     "construct": Construct,

@@ -4,7 +4,7 @@ Accuracy is final-state accuracy after greedy autoregressive generation (paper):
 the view shows, then the answer. Generation is batched, cached and deterministic.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -103,12 +103,9 @@ def _write(
     temperature: float,
     draws: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    tokens, cache = tokens.clone(), Cache(tokens.shape[1])
+    tokens = tokens.clone()
     probability = torch.ones(tokens.shape, device=tokens.device)
-    start = 0
-    for place, column in enumerate(columns):
-        new = slice(start, column)
-        logits = model(tokens[:, new], positions[:, new], first=column - 1 - start, cache=cache)[:, -1]
+    for place, (column, logits) in enumerate(_steps(model, tokens, positions, columns)):
         if draws is None:
             chosen = logits.argmax(dim=-1)
         else:  # the inverse of the distribution function, so that numpy's stream decides
@@ -116,5 +113,23 @@ def _write(
             chosen = (steps < draws[:, place, None]).sum(dim=-1).clamp(max=logits.shape[-1] - 1)
         tokens[:, column] = chosen
         probability[:, column] = torch.softmax(logits.float(), dim=-1).gather(-1, chosen[:, None])[:, 0]
-        start = column
     return tokens, probability
+
+
+def _steps(model: Transformer, tokens: Tensor, positions: Tensor, columns: NDArray[np.int64]) -> Iterator[tuple[int, Tensor]]:
+    """Each column of `columns` with the logits of its token; the caller writes the token before it asks for the next."""
+    cache, start = Cache(tokens.shape[1]), 0
+    for column in map(int, columns):
+        new = slice(start, column)
+        yield column, model(tokens[:, new], positions[:, new], first=column - 1 - start, cache=cache)[:, -1]
+        start = column
+
+
+@torch.no_grad()
+def stream(model: Transformer, batch: Batch) -> Iterator[tuple[int, int]]:
+    """Each target column of a batch of one row with the token that the model writes there greedily, once it is written."""
+    device = next(model.parameters()).device
+    tokens, positions = torch.from_numpy(batch.tokens.copy()).to(device), torch.from_numpy(batch.positions.copy()).to(device)
+    for column, logits in _steps(model, tokens, positions, np.flatnonzero(batch.target[0])):
+        tokens[0, column] = logits[0].argmax()
+        yield column, int(tokens[0, column])

@@ -6,9 +6,11 @@ can be made to answer at once, by writing the answer's marker for it (`forced`).
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -125,6 +127,40 @@ class Speaker:
         self.model.train(was_training)
         return [found[index] for index in range(len(prompts))]
 
+    def stream(self, prompt: Sequence[int], most: int) -> Iterator[str]:
+        """The text of each token that continues a prompt greedily, as soon as it is written; the end has no text."""
+        import torch
+
+        device = next(self.model.parameters()).device
+        arrived: Queue[int | BaseException | None] = Queue()
+        settings = {
+            **left_padded([prompt], pad_of(self.tokenizer), device),
+            "do_sample": False,
+            "num_beams": 1,
+            "max_new_tokens": max(1, min(most, positions(self.model.config) - len(prompt))),
+            "eos_token_id": self.tokenizer.eos_token_id,
+            "pad_token_id": pad_of(self.tokenizer),
+        }
+
+        def write() -> None:
+            try:
+                with torch.no_grad():
+                    self.model.generate(**settings, streamer=_Passing(arrived, len(prompt)))
+            except BaseException as error:  # told to whoever reads
+                arrived.put(error)
+            arrived.put(None)
+
+        self.model.eval()
+        Thread(target=write, daemon=True).start()
+        written: list[int] = []
+        text = ""
+        while (token := arrived.get()) is not None:
+            if isinstance(token, BaseException):
+                raise token
+            written.append(token)
+            before, text = text, self.tokenizer.decode(written, skip_special_tokens=True)
+            yield text[len(before) :]
+
     def _written(self, row: np.ndarray, chances: np.ndarray) -> Written:
         ends = np.flatnonzero(row == self.tokenizer.eos_token_id)
         count = int(ends[0]) if len(ends) else len(row)
@@ -140,6 +176,22 @@ class Speaker:
         before = max(0, before - length)
         answer = text.rpartition(MARKER)[2].strip()
         return Written(text, answer, written, before, float(np.exp(chances[before:written].sum())))
+
+
+@dataclass
+class _Passing:
+    """What `generate` tells each token (transformers' streamer): first the prompt, then one token at a time."""
+
+    arrived: "Queue[int | BaseException | None]"
+    prompt: int
+
+    def put(self, tokens: Any) -> None:
+        for token in tokens.flatten().tolist()[self.prompt :]:
+            self.arrived.put(int(token))
+        self.prompt = 0
+
+    def end(self) -> None:
+        """Nothing follows; the thread says so itself."""
 
 
 def prompt_of(tokens: Tokens, view: View, specials: Specials, forced: bool = False) -> tuple[list[int], int]:

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from internalize.checkpoint import write_whole
 from internalize.config import flat
 from internalize.lm.config import LMConfig
 from internalize.lm.runs import LMRun
-from internalize.report import MAX_LOSS, write_page
+from internalize.report import MAX_LOSS, render_page
 from internalize.report.charts import Series, accuracy_chart, heat_map, line_chart
 
 MODES = {"cot": "full chain", "direct": "no chain", "forced": "no chain, answer forced"}
@@ -14,9 +15,9 @@ MODES = {"cot": "full chain", "direct": "no chain", "forced": "no chain, answer 
 def write_lm_report(run: LMRun, path: Path) -> Path:
     """Write the page about a finished run to `path`. Raises `UserError` when it is not finished."""
     result, stages, chosen = run.result, run.stages(), run.choose(MAX_LOSS)
-    return write_page(
-        "lm.html",
-        path,
+    page = render_page(
+        "report.html",
+        "internalize.lm",
         name=run.path.name,
         config=run.config,
         result=result,
@@ -33,6 +34,8 @@ def write_lm_report(run: LMRun, path: Path) -> Path:
         command=run.config.command(),
         settings=_settings(run.config),
     )
+    write_whole(path, page.encode())
+    return path
 
 
 def _stage_curve(run: LMRun) -> str:

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from internalize import curricula
-from internalize.curricula import RemovalConfig
+from internalize.curricula import Curriculum, RemovalConfig
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
 from internalize.evaluation import certify as compare
@@ -18,7 +18,7 @@ from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import LMProcedure, Questions, Speaker, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, longest_row
 from internalize.lm.rows import Asked, Reading
-from internalize.lm.tokens import Template, Units, add_specials
+from internalize.lm.tokens import Template, add_specials
 from internalize.lm.training import CONTENT_FILE, STAGE_FILE
 from internalize.training import read_metrics
 
@@ -108,6 +108,48 @@ def load(path: str | Path) -> LMRun:
         raise UserError(f"{path / 'config.json'}: not valid JSON ({error}).") from None
 
 
+@dataclass(frozen=True)
+class Folder:
+    """A model's folder (or its name on the Hub), and how it is asked.
+
+    Attributes:
+        score: as for `scorer`.
+        longest_chain: units of the longest chain that it was trained on; 0 where that is not known.
+    """
+
+    name: str
+    curriculum: Curriculum
+    reading: Reading
+    score: str | None
+    longest_chain: int
+
+    @staticmethod
+    def open(name: str) -> "Folder":
+        """Read the tokenizer and what a run left beside the weights; without that, as a model that writes steps. Raises
+        `UserError`.
+        """
+        need("transformers")
+        quiet()
+        settings: dict[str, Any] = {"template": {}, "units": "step", "curriculum": "left", "removal": {}}
+        about = Path(name) / STAGE_FILE
+        if about.exists():
+            settings |= json.loads(about.read_text())
+        template, how = Template(**settings["template"]), settings.get("reading", {})
+        return Folder(
+            name,
+            curricula.make(settings["curriculum"], RemovalConfig(**settings["removal"])),
+            Reading(load_tokenizer(name), template, settings["units"], longest_row(name), **how),
+            settings.get("score"),
+            settings.get("longest_chain", 0),
+        )
+
+    def speaker(self, units: Sequence[int] = (), batch: int = 128) -> Speaker:
+        """The model, to be asked for chains of these numbers of units. Raises `UserError`."""
+        longest = max([self.longest_chain, *units])
+        specials = add_specials(self.reading.tokenizer, self.curriculum, longest)
+        return Speaker(load_model(self.name), self.reading.tokenizer, specials, batch)
+
+
 def system(
     where: str | Path, direct: bool, questions: Mapping[str, Path], score: str | None = None, batch: int = 128, samples: int = 0
 ) -> LMProcedure:
@@ -122,30 +164,15 @@ def system(
         batch: rows at once.
         samples: rows of each file; 0: all.
     """
-    need("transformers")
-    quiet()
     folder = Path(where)
     if (folder / "stages").is_dir():
         run = load(folder)
         folder = run.folder(run.stages()[-1]["stage"] if direct else 0)
-    settings: dict[str, Any] = {"template": {}, "units": "step", "curriculum": "left", "removal": {}}
-    about = folder / STAGE_FILE
-    if about.exists():
-        settings |= json.loads(about.read_text())
-    model = str(folder if folder.is_dir() else where)
-    tokenizer = load_tokenizer(model)
-    curriculum = curricula.make(settings["curriculum"], RemovalConfig(**settings["removal"]))
-    units: Units = settings["units"]
-    template, how = Template(**settings["template"]), settings.get("reading", {})
-    reading = Reading(tokenizer, template, units, longest_row(model), how.get("format"), how.get("delimiter"))
-    reading = replace(reading, too_long=how.get("too_long", "error"))
-    score = score or settings.get("score")
-    sets = {name: Asked.read(path, reading, samples) for name, path in questions.items()}
-    longest = max(settings.get("longest_chain", 0), *(tokens.units for asked in sets.values() for tokens in asked.tokens))
-    specials = add_specials(tokenizer, curriculum, longest)
-    speaker = Speaker(load_model(model), tokenizer, specials, batch)
-    name = f"{model} {'without a chain' if direct else 'with its chain'}"
-    return LMProcedure(name, speaker, Questions(sets, scorer(score)), curriculum, direct)
+    model = Folder.open(str(folder if folder.is_dir() else where))
+    sets = {name: Asked.read(path, model.reading, samples) for name, path in questions.items()}
+    speaker = model.speaker([tokens.units for asked in sets.values() for tokens in asked.tokens], batch)
+    name = f"{model.name} {'without a chain' if direct else 'with its chain'}"
+    return LMProcedure(name, speaker, Questions(sets, scorer(score or model.score)), model.curriculum, direct)
 
 
 def certify(

@@ -165,6 +165,12 @@ def view_of(curriculum: Curriculum, units: int, stage: int, share: float | None 
     return chosen
 
 
+def view_with(curriculum: Curriculum, units: int, stage: int, shown: int) -> View:
+    """Of the views that a stage is judged in, the one with `shown` units; or with all that a row of fewer has."""
+    judged = {view.shown: view for view in curriculum.judged(units, min(stage, curriculum.stages(units) - 1))}
+    return judged[min(shown, max(judged))]
+
+
 @dataclass(frozen=True)
 class Specials:
     """Ids of the tokens that a curriculum needs beside those of the tokenizer."""

@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import Outcome, Speaker, ask, prompt_of, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, longest_row, out_of_memory, pad_of
 from internalize.lm.rows import Asked, Collate, Reading, StageRows, Stored
-from internalize.lm.tokens import FILLER, HINT, Template, add_specials, view_of
+from internalize.lm.tokens import FILLER, HINT, Template, add_specials, view_of, view_with
 from internalize.own_code import digest_of
 from internalize.provenance import provenance
 from internalize.training import read_metrics
@@ -352,19 +353,13 @@ class Fit:
         if moment == "adapted":
             views["cot"] = self.curriculum.full
             judged = self.curriculum.judged(self.units, self.state.stage)
-            views |= {f"length {view.shown}": self._length(view.shown) for view in judged if len(judged) > 1}
+            for shown in [view.shown for view in judged if len(judged) > 1]:
+                views[f"length {shown}"] = partial(self._view_with, shown)
         outcomes = {mode: self._outcomes(self.tests, view) for mode, view in views.items()}
         self._record("test", moment, outcomes)
 
-    def _length(self, shown: int) -> ViewOf:
-        """The view with `shown` units, or all where a row has fewer."""
-        stage = self.state.stage
-
-        def view(units: int) -> View:
-            judged = {view.shown: view for view in self.curriculum.judged(units, min(stage, self.curriculum.stages(units) - 1))}
-            return judged[min(shown, max(judged))]
-
-        return view
+    def _view_with(self, shown: int, units: int) -> View:
+        return view_with(self.curriculum, units, self.state.stage, shown)
 
     def _record(self, part: str, moment: str, outcomes: Mapping[str, Mapping[str, Outcome]]) -> None:
         for mode, of_sets in outcomes.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig, flat
@@ -24,14 +24,15 @@ DETAILED = 12  # a page about more runs compares them, and leaves the details of
 LOSS_POINTS = 100  # of each seed's curve of the loss
 
 
-def write_page(template: str, path: Path, **values: Any) -> Path:
-    """Fill a template of this package, all text escaped, and write it as a whole."""
+def render_page(template: str, package: str = "internalize.report", **values: Any) -> str:
+    """Fill a template that lies in `package`, all text escaped; what all pages share (base.html, parts.html) lies here."""
     environment = Environment(
-        loader=PackageLoader("internalize.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=ChoiceLoader([PackageLoader(name, ".") for name in (package, "internalize.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
     )
-    page = environment.get_template(template).render(style=STYLE, **values)
-    write_whole(path, page.encode())
-    return path
+    return environment.get_template(template).render(style=STYLE, **values)
 
 
 def write_report(runs: "Sequence[Run]", path: Path) -> Path:
@@ -41,7 +42,9 @@ def write_report(runs: "Sequence[Run]", path: Path) -> Path:
     details = [_details(run) for run in runs] if detailed else []
     compared = compare_splits(runs) if len(runs) > 1 else None
     about = zip(outcomes, details, strict=True) if detailed else [(outcome, None) for outcome in outcomes]
-    return write_page("page.html", path, runs=list(about), compared=compared, id=ID, max_loss=MAX_LOSS)
+    page = render_page("page.html", runs=list(about), compared=compared, id=ID, max_loss=MAX_LOSS)
+    write_whole(path, page.encode())
+    return path
 
 
 def compare_splits(runs: "Sequence[Run]") -> str:

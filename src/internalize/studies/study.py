@@ -15,11 +15,12 @@ from typing import Any, Literal
 import polars
 
 from internalize.api import configure, train
+from internalize.checkpoint import write_whole
 from internalize.config import RunConfig
 from internalize.errors import UserError
 from internalize.evaluation import SUCCESS, wilson
 from internalize.launch import Plan, make_plan
-from internalize.report import write_page
+from internalize.report import render_page
 from internalize.runs import Run
 
 Scale = Literal["laptop", "paper"]
@@ -238,7 +239,8 @@ def draw(study: Study, rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     figures = study.draw(frame, curves(rows))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_page("study.html", path, study=study, figures=figures, commands=commands(rows))
+        page = render_page("study.html", "internalize.studies", study=study, figures=figures, commands=commands(rows))
+        write_whole(path, page.encode())
         frame.write_parquet(path.with_suffix(".parquet"))
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}).") from None
