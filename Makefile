@@ -13,7 +13,7 @@ demo: $(VENV)/.ready
 	$(BIN)/internalize demo
 
 test: $(VENV)/.ready
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .

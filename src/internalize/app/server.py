@@ -40,12 +40,13 @@ def need() -> None:
 
 def listen(port: int) -> socket.socket:
     """A socket of this machine alone; port 0 takes a free one. Raises `UserError` when the port is taken."""
+    if not 0 <= port <= 65535:
+        raise UserError(f"port is {port}; it must be from 0 (a free one) to 65535.")
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((HOST, port))
-    except OverflowError:
-        raise UserError(f"port is {port}; it must be from 0 (a free one) to 65535.") from None
+        opened.listen()  # so that who asks at once waits, and is not refused
     except OSError as error:
         opened.close()
         raise UserError(f"port {port} cannot be had ({error.strerror}); choose another one with --port.") from None

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from internalize import UserError
+from internalize.app.language import LMPlayer
+from internalize.app.player import Piece, Verdict
+from internalize.curricula import RemovalConfig, Schedule
+from internalize.lm.config import LMConfig
+from internalize.lm.evaluation import ask
+from internalize.lm.example import write_example
+from internalize.lm.runs import load
+from internalize.lm.training import fit
+
+pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def player(tmp_path_factory: pytest.TempPathFactory) -> LMPlayer:
+    out = tmp_path_factory.mktemp("example")
+    write_example("story", 4, "gpt2", out, rows=60)
+    config = LMConfig(
+        model=str(out / "model"),
+        data=out / "train.jsonl",
+        valid=out / "valid.jsonl",
+        test=out / "test.jsonl",
+        curriculum="left:2",
+        removal=RemovalConfig(hint=True, removed="filler"),
+        schedule=Schedule(budget=6, stage_budget=2, check_every=2),
+        batch=4,
+        validation=4,
+        samples=4,
+    )
+    return LMPlayer(load(fit(config, out)), {})
+
+
+def test_a_token_at_a_time_is_what_is_written_at_once(player: LMPlayer) -> None:
+    asked = player.sets["test"]
+    assert [place.shown for place in player.places] == [player.longest.units, player.longest.units - 2, 0][: len(player.places)]
+    for place in player.places:
+        views = [player._view(row, place) for row in asked.tokens[:4]]
+        for record, row, view in zip(asked.records, asked.tokens, views, strict=False):
+            [known] = ask(player._model(place), type(asked)(asked.path, [record], [row]), [view])
+            *pieces, verdict = player.write(record.question, place)
+            assert isinstance(verdict, Verdict)
+            assert all(isinstance(piece, Piece) for piece in pieces)
+            assert "".join(piece.text for piece in pieces if isinstance(piece, Piece)) == known.text
+            assert len(pieces) == known.tokens
+            assert (verdict.answer, verdict.truth) == (known.answer, record.answer)
+
+
+def test_failures_are_told_with_their_answers(player: LMPlayer) -> None:
+    found = player.failures("test", player.places[-1])
+    truth = {record.question: record.answer for record in player.sets["test"].records}
+    assert found.asked == 32
+    assert 0 < found.wrong <= 32
+    assert all(truth[question] == right for question, right, _ in found.shown)
+
+
+def test_questions_that_no_record_has(player: LMPlayer) -> None:
+    *_, verdict = player.write("Tom has 3 apples.", player.places[-1])
+    assert isinstance(verdict, Verdict)
+    assert (verdict.truth, verdict.right) == (None, None)
+    assert f"a chain of {player.longest.units} steps" in verdict.note
+    with pytest.raises(UserError, match="the question is empty"):
+        player.write(" ", player.places[0])
+    with pytest.raises(UserError, match="and the model reads"):
+        player.write("Tom has 3 apples. " * 500, player.places[0])
+    with pytest.raises(UserError, match='no file of questions called "none"; there is test'):
+        player.question("none", np.random.default_rng(0))
+
+
+def test_a_folder_without_its_run(player: LMPlayer, tmp_path: Path) -> None:
+    assert player.run is not None
+    folder = LMPlayer(str(player.run.folder(0)), {})
+    assert [place.shown for place in folder.places] == [folder.longest.units, 0]
+    *_, verdict = folder.write("Tom has 3 apples.", folder.places[0])
+    assert isinstance(verdict, Verdict)
+    assert folder.splits == ()
