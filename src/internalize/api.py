@@ -193,10 +193,10 @@ def fast_when_sure(
     calibration: Sequence[str] = (ID,),
     confidence: float = 0.95,
 ) -> Selective:
-    """Answer at once where the fast system is confident, else ask the slow one (ours).
+    """Answer at once where the fast system is confident, else ask the slow one (ours). What is not named here is as for
+    `certify`.
 
     Args:
-        slow, fast, task, seed, splits, samples: as for `certify`.
         max_risk: how often the answers that are given at once may be wrong, on inputs like those of the calibration.
         calibration: distributions of the validation inputs that the threshold is chosen on, in equal shares.
         confidence: that the risk is kept.
