@@ -197,6 +197,31 @@ def lm_throughput() -> str:
     return f"{row['throughput ratio']:.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
 
 
+def studies_table() -> str:
+    """The studies of heads, optimizer and mixture: success without a chain, and what became of the chain."""
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for name in ("heads", "optimizer", "mixture"):
+        for row in rows(name):
+            settings = row["settings"]
+            told = {
+                "heads": f"{settings['model'].get('heads', 16)} heads",
+                "optimizer": f"beta2 {settings['optimizer'].get('beta2', 0.95)}, "
+                + ("reset" if settings["optimizer"].get("reset", True) else "kept"),
+                "mixture": arm(row) + (" with hints and replay" if settings.get("removal") else ""),
+            }
+            cells.setdefault((name, told[name]), []).append(row)
+    lines = []
+    for (name, cell), members in cells.items():
+        direct = [row["accuracy"]["direct"] for row in members]
+        wins = [sum(one[split] > SUCCESS for one in direct) for split in ("uniform", OOD)]
+        full = sum(row["accuracy"]["cot"]["uniform"] > SUCCESS for row in members)
+        left = ", ".join(str(row["curve"][-1]["shown"]) for row in members) if name != "mixture" else "-"
+        shares = [share(won, len(members)) for won in (*wins, full)]
+        lines.append([name, cell, *shares, left, f"{mean(row['steps'] for row in members):,.0f}"])
+    head = ["study", "cell", "no chain: uniform", f"no chain: {OOD}", "still writes its chain", "states still shown", "steps"]
+    return table(head, lines)
+
+
 def lm_table() -> str:
     """Language models: full chain, and no chain at the end, in and out of distribution."""
     lines = []
@@ -212,7 +237,8 @@ def lm_table() -> str:
 
         lines.append(
             [
-                f"{Path(settings['model']).parent.name}, {settings.get('curriculum', 'left')}, seed {row['seed']}",
+                f"{Path(settings['model']).parent.name}, {settings.get('curriculum', 'left')}"
+                + (", fillers" if settings.get("removal", {}).get("removed") == "filler" else ""),
                 f"{row['parameters']:,}",
                 f"{first['test']:.3f}, {first['biased']:.3f}" if curve[0]["shown"] else "-",
                 f"{last['shown']} of {curve[0]['shown']}",
@@ -457,6 +483,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "fig1_table": fig1_table,
     "labels_table": labels_table,
     "probes_table": probes_table,
+    "studies_table": studies_table,
     "lm_table": lm_table,
     "lm_throughput": lm_throughput,
     "coverage_table": coverage_table,

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -13,6 +14,8 @@ import tyro
 import internalize
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule, cli, demo
 from tiny import FLAGS
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_run_and_show_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,3 +157,12 @@ def test_interrupted_from_the_keyboard(tmp_path: Path) -> None:
     resume = [sys.executable, "-m", "internalize", "resume", str(run)]
     subprocess.run(resume, check=True, capture_output=True)
     assert internalize.load(run).seeds == [0]
+
+
+def test_the_version_has_one_source(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["--version"])
+    (said,) = re.findall(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert capsys.readouterr().out == f"internalize {said}\n"
+    assert internalize.__version__ == said
+    assert f"\nversion: {said}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {said} " in (ROOT / "CHANGELOG.md").read_text()

@@ -7,6 +7,8 @@ print(run.table())
 run.report()
 """
 
+from importlib.metadata import version
+
 from internalize.api import certify, construct, fast_when_sure, fit
 from internalize.config import EvaluationConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Curriculum, Schedule, View
@@ -15,6 +17,8 @@ from internalize.evaluation import Certificate, Procedure, Reply
 from internalize.models import ModelConfig, Transformer
 from internalize.runs import Answer, Run, load
 from internalize.tasks import Task, Trace
+
+__version__ = version("internalize")
 
 __all__ = [
     "Answer",

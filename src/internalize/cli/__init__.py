@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import tyro
@@ -66,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command: Any = None
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
+        if words == ["--version"]:
+            print(f"internalize {version('internalize')}")
+            return
         group = words[0] if len(words) > 1 and words[0] in GROUPS else ""
         command = tyro.extras.subcommand_cli_from_dict(
             GROUPS[group] if group else COMMANDS,
