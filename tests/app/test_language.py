@@ -78,3 +78,18 @@ def test_a_folder_without_its_run(player: LMPlayer, tmp_path: Path) -> None:
     *_, verdict = folder.write("Tom has 3 apples.", folder.places[0])
     assert isinstance(verdict, Verdict)
     assert folder.splits == ()
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (bare / name).write_bytes((player.run.folder(0) / name).read_bytes())
+    with pytest.raises(UserError, match="it has no tokenizer"):
+        LMPlayer(str(bare), {})
+
+
+def test_a_run_that_has_just_begun(player: LMPlayer, tmp_path: Path) -> None:
+    assert player.run is not None
+    for name in ("config.json", "contents.json"):
+        (tmp_path / name).write_bytes((player.run.path / name).read_bytes())
+    (tmp_path / "metrics.jsonl").touch()
+    with pytest.raises(UserError, match="no stage is finished yet"):
+        LMPlayer(load(tmp_path), {})

@@ -33,6 +33,8 @@ class LMPlayer:
     def __init__(self, where: LMRun | str, data: Mapping[str, Path]) -> None:
         self.run = where if isinstance(where, LMRun) else None
         self.name = where.path.name if isinstance(where, LMRun) else where
+        if self.run is not None and not self.run.stages():
+            raise UserError(f"{self.run.path}: no stage is finished yet, so there is nothing to play with.")
         if self.run is not None and not data:
             data = {name: path for name, path in self.run.config.tests().items() if path.exists()}
         self.folder = self._folder(0)

@@ -13,6 +13,8 @@ def load_tokenizer(model: str) -> Any:
 
     with readable(model):
         tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+    if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one where there are no files
+        raise UserError(f"{model}: it has no tokenizer; save the model's tokenizer beside its weights.")
     if not tokenizer.is_fast:
         raise UserError(
             f"{model}: its tokenizer does not say which characters a token covers; take a model with a fast tokenizer."

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 WIDTH, HEIGHT = 720, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 150, 18, 52
@@ -29,7 +30,7 @@ STYLE = """
 
 @dataclass(frozen=True)
 class Series:
-    """One line: a label, a colour class (a to d), and (x, y) points. Thin lines have no label and no dots."""
+    """One line: a label, a colour class (a to d), and (x, y) points. Of a thin line only the CSV tells the label."""
 
     label: str
     color: str
@@ -120,12 +121,11 @@ def _lines(
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{text}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
 
-    label_at: list[float] = []
-    table = [("series", "x", "y")]
-    for line in series:
-        if not line.points:
-            continue
-        table += [(line.label or "one seed", f"{at:g}", f"{value:.6g}") for at, value in line.points]
+    drawn = [line for line in series if line.points]
+    table = [("series", "x", "y", "low", "high")]
+    for line in drawn:
+        spans = {at: (f"{low:.6g}", f"{high:.6g}") for at, low, high in line.band}
+        table += [(line.label, f"{at:g}", f"{value:.6g}", *spans.get(at, ("", ""))) for at, value in line.points]
         path = "M" + "L".join(f"{x_of(at):.1f},{y_of(value):.1f}" for at, value in line.points)
         kind = line.color + " thin" * line.thin + " dash" * line.dashed
         if line.band:
@@ -141,12 +141,23 @@ def _lines(
                 dot = f'<circle class="{line.color}" cx="{x_of(at):.1f}" cy="{y_of(value):.1f}" r="3">'
                 told = f"{line.label}: {number.format(value)}{span.get(at, '')} at {at:g}"
                 parts.append(f"{dot}<title>{escape(told)}</title></circle>")
-        y = y_of(line.points[-1][1]) + 4
-        while any(abs(y - other) < 15 for other in label_at):
-            y += 15 if y < HEIGHT - BOTTOM - 15 else -45
-        label_at.append(y)
+    named = [line for line in drawn if not line.thin]
+    for line, y in zip(named, _apart([y_of(line.points[-1][1]) + 4 for line in named]), strict=True):
         parts.append(f'<text class="{line.color}" x="{WIDTH - RIGHT + 10}" y="{y:.1f}">{escape(line.label)}</text>')
     return _svg(title, WIDTH, HEIGHT, parts, table, standalone)
+
+
+def _apart(wanted: Sequence[float], gap: float = 15) -> list[float]:
+    """Places for labels at least `gap` apart, in the order of and near to where they are wanted, none below the axis."""
+    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    places = list(wanted)
+    for above, below in pairwise(order):
+        places[below] = max(places[below], places[above] + gap)
+    limit = float(HEIGHT - BOTTOM + 4)
+    for index in reversed(order):
+        places[index] = limit = min(places[index], limit)
+        limit -= gap
+    return places
 
 
 def _svg(
@@ -174,6 +185,7 @@ def _quoted(cell: str) -> str:
 
 def _round_ticks(most: float) -> list[float]:
     """From 0 to at most `most`, in round steps, of which there are at most six."""
+    most = max(most, 1e-300)
     power = 10.0 ** math.floor(math.log10(most))
     step = next(power * part for part in (0.1, 0.2, 0.25, 0.5, 1, 2) if most / (power * part) <= 6)
     return [round(step * at, 12) for at in range(int(most / step) + 1)]

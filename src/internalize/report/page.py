@@ -42,7 +42,13 @@ def write_report(runs: "Sequence[Run]", path: Path) -> Path:
     details = [_details(run) for run in runs] if detailed else []
     compared = compare_splits(runs) if len(runs) > 1 else None
     about = zip(outcomes, details, strict=True) if detailed else [(outcome, None) for outcome in outcomes]
-    page = render_page("page.html", runs=list(about), compared=compared, id=ID, max_loss=MAX_LOSS)
+    titles = dict.fromkeys(f"{run.config.task_name} over {run.config.steps} steps" for run in runs)
+    facts = {
+        "title": next(iter(titles)) if len(titles) == 1 else f"{len(runs)} runs",
+        "oods": list(dict.fromkeys(outcome["ood"] for outcome in outcomes)),
+        "chances": list(dict.fromkeys(outcome["chance"] for outcome in outcomes)),
+    }
+    page = render_page("page.html", runs=list(about), compared=compared, id=ID, max_loss=MAX_LOSS, **facts)
     write_whole(path, page.encode())
     return path
 
@@ -72,7 +78,7 @@ def loss_curve(run: "Run") -> str | None:
         rows = [row for row in run.metrics(seed) if row["kind"] == "check" and row["loss"] is not None]
         pieces = np.array_split(np.array([(row["step"], row["loss"]) for row in rows]), min(len(rows), LOSS_POINTS) or 1)
         points = [(float(step), float(loss)) for step, loss in (piece.mean(axis=0) for piece in pieces if len(piece))]
-        lines.append(Series(f"seed {seed}" if len(run.seeds) == 1 else "", "a", points, thin=len(run.seeds) > 1))
+        lines.append(Series(f"seed {seed}", "a", points, thin=len(run.seeds) > 1))
     return line_chart(lines, "Training loss", "step") if any(line.points for line in lines) else None
 
 
@@ -80,23 +86,14 @@ def stage_curve(run: "Run", standalone: bool = False) -> str:
     """The chart of accuracy against chain tokens left, ID and headline OOD: thin lines are seeds, thick ones their mean with
     its 95 % interval.
     """
-    ood = run.config.test_splits()[1]
-    curves: dict[str, list[list[tuple[int, float]]]] = {ID: [], ood: []}
-    for seed in run.seeds:
-        for split, lines in curves.items():
-            lines.append(
-                [
-                    (row["shown"], row["accuracy"])
-                    for row in run.measured(seed)
-                    if row["split"] == split and row["mode"].startswith("length") and row["moment"] == "adapted"
-                ]
-            )
-    xs = sorted({shown for line in curves[ID] for shown, _ in line}, reverse=True)
+    points = run.frontier().sort("shown", descending=True).to_dicts()  # one for each seed and number of units
+    xs = list(dict.fromkeys(point["shown"] for point in points))
     series = []
-    for split, color, label in ((ID, "a", "in distribution"), (ood, "b", "out of distribution")):
-        if len(run.seeds) > 1:
-            series += [Series("", color, line, thin=True) for line in curves[split]]
-        reached = {x: [y for line in curves[split] for shown, y in line if shown == x] for x in xs}
+    for name, color, label in (("id", "a", "in distribution"), ("ood", "b", "out of distribution")):
+        for seed in run.seeds if len(run.seeds) > 1 else ():
+            line = [(point["shown"], point[name]) for point in points if point["seed"] == seed]
+            series.append(Series(f"{label}, seed {seed}", color, line, thin=True))
+        reached = {x: [point[name] for point in points if point["shown"] == x] for x in xs}
         band = [(x, *mean_interval(ys)) for x, ys in reached.items() if len(ys) > 1]
         series.append(Series(label, color, [(x, sum(ys) / len(ys)) for x, ys in reached.items()], band=band))
     chance = run.config.make_task().chance
@@ -118,7 +115,7 @@ def _outcome(run: "Run") -> dict[str, Any]:
         "name": config.curriculum,
         "ood": ood,
         "shown": " to ".join(map(str, (shown[0], shown[-1])[: len(shown)])),
-        "verdict": {split: _success(stage[split]) for split in (ID, ood)},
+        "verdict": [_success(stage[split]) for split in (ID, ood)],
         "chance": config.make_task().chance,
         "steps": _range([result["steps"] for result in results], "{:,.0f}"),
         "seconds": _range([result["seconds"] for result in results], "{:,.0f}"),

@@ -71,8 +71,10 @@ def mean_curve(frame: polars.DataFrame, split: str, label: str, color: str, x: s
     """Mean accuracy over seeds at each x, with each seed as a thin line."""
     part = frame.filter(polars.col("split") == split).sort(x, descending=True)
     lines = [
-        Series("", color, list(zip(group[x].to_list(), group["accuracy"].to_list(), strict=True)), thin=True)
-        for _, group in part.group_by("run", "seed", maintain_order=True)
+        Series(
+            f"{label}, seed {seed}", color, list(zip(group[x].to_list(), group["accuracy"].to_list(), strict=True)), thin=True
+        )
+        for (_, seed), group in part.group_by("run", "seed", maintain_order=True)
     ]
     means = part.group_by(x, maintain_order=True).agg(polars.col("accuracy").mean())
     return [*lines, Series(label, color, list(zip(means[x].to_list(), means["accuracy"].to_list(), strict=True)))]
