@@ -1,4 +1,4 @@
-"""Report and playground in a real browser. Skipped where there is no Chromium, which `.ci/run` does not allow."""
+"""Report and playground in a real browser. Skipped where there is no Chromium."""
 
 import csv
 import re
@@ -85,9 +85,22 @@ def test_playing(browser: "sync_api.Browser", address: str, runs: list[internali
         text = failed.locator("td").first.text_content()
         failed.get_by_role("button").click()
         assert page.get_by_label("Input", exact=True).input_value() == text
-        tab.text(f"{first} .at", "Wrong: it says")
+        right, said = (failed.locator("td").nth(at).text_content() for at in (1, 2))
+        tab.text(f"{first} .at", f"Wrong: it says {said}, right is {right}")
         page.locator(f"{second} .find").click()
         tab.text(f"{second} .found", "0 of 500")
+
+
+def test_the_last_question_wins(browser: "sync_api.Browser", address: str) -> None:
+    with Tab(browser, address) as tab:
+        tab.text("section:nth-of-type(2) .fast .cost", "1 token in")
+        tab.page.get_by_label("slow motion").uncheck()
+        for text in ("1 1 1 1 1 1", "0 0 0 0 0 0", "1 0 0 0 0 0"):  # none is waited for
+            tab.page.get_by_label("Input", exact=True).fill(text)
+            tab.page.get_by_label("Input", exact=True).press("Enter")
+        tab.text("section:nth-of-type(2) .at", r"Right: 1\.")
+        tab.page.wait_for_timeout(500)
+        tab.text("section:nth-of-type(2) .at", r"Right: 1\.")  # the exact one: the last input has one 1
 
 
 def test_a_mistake_on_the_page(browser: "sync_api.Browser", address: str) -> None:

@@ -1,7 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from internalize import UserError
 from internalize.app.language import LMPlayer
@@ -37,7 +40,8 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> LMPlayer:
 
 def test_a_token_at_a_time_is_what_is_written_at_once(player: LMPlayer) -> None:
     asked = player.sets["test"]
-    assert [place.shown for place in player.places] == [player.longest.units, player.longest.units - 2, 0][: len(player.places)]
+    assert player.longest.units == 3
+    assert [(place.stage, place.shown) for place in player.places] == [(0, 3), (1, 1), (2, 0)]
     for place in player.places:
         views = [player._view(row, place) for row in asked.tokens[:4]]
         for record, row, view in zip(asked.records, asked.tokens, views, strict=False):
@@ -73,17 +77,53 @@ def test_questions_that_no_record_has(player: LMPlayer) -> None:
 
 def test_a_folder_without_its_run(player: LMPlayer, tmp_path: Path) -> None:
     assert player.run is not None
-    folder = LMPlayer(str(player.run.folder(0)), {})
+    with pytest.raises(UserError, match="how many fillers it reads"):
+        LMPlayer(str(player.run.folder(0)), {})
+    folder = LMPlayer(str(player.run.folder(0)), {"mine": player.run.config.valid})
     assert [place.shown for place in folder.places] == [folder.longest.units, 0]
     *_, verdict = folder.write("Tom has 3 apples.", folder.places[0])
     assert isinstance(verdict, Verdict)
-    assert folder.splits == ()
+    assert folder.splits == ("mine",)
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("config.json", "model.safetensors"):
         (bare / name).write_bytes((player.run.folder(0) / name).read_bytes())
     with pytest.raises(UserError, match="it has no tokenizer"):
         LMPlayer(str(bare), {})
+
+
+def test_line_ends_of_a_question_do_not_matter(player: LMPlayer) -> None:
+    record = player.sets["test"].records[0]
+    *_, verdict = player.write(record.question.replace(" ", "\n", 1), player.places[-1])
+    assert isinstance(verdict, Verdict)
+    assert verdict.truth == record.answer
+
+
+def test_a_character_of_several_tokens_comes_whole(player: LMPlayer) -> None:
+    speaker = player._model(player.places[0])
+
+    class Bytes:
+        """A byte-level tokenizer, of which only decoding is asked."""
+
+        eos_token_id, pad_token_id = 0, 0
+
+        def decode(self, ids: list[int], skip_special_tokens: bool) -> str:
+            return bytes(ids).decode("utf-8", errors="replace")
+
+    class Writes:
+        """A model that has one thing to say."""
+
+        config = speaker.model.config
+        parameters, eval = speaker.model.parameters, speaker.model.eval
+
+        def generate(self, streamer: Any, input_ids: Any, **rest: Any) -> None:
+            streamer.put(input_ids)
+            for byte in "a猫b".encode():
+                streamer.put(torch.tensor([byte]))
+            streamer.end()
+
+    pieces = [piece for piece, _ in replace(speaker, model=Writes(), tokenizer=Bytes()).stream([1, 2, 3], 5)]
+    assert pieces == ["a", "", "", "猫", "b"]
 
 
 def test_a_run_that_has_just_begun(player: LMPlayer, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import csv
 from html import unescape
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -41,6 +42,16 @@ def test_lines_stay_inside_their_picture(points: list[tuple[float, float]]) -> N
         assert 0 <= float(dot.attrib["cx"]) <= width
         assert 0 <= float(dot.attrib["cy"]) <= height
     assert {row[0] for row in table[1:]} <= {'a,"b"'}
+
+
+@given(ends=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_labels_find_a_place_of_their_own(ends: list[float]) -> None:
+    lines = [Series(str(at), "a", [(0, end)]) for at, end in enumerate(ends)]
+    svg, _ = parsed(accuracy_chart(lines, "t", "x", [0]))
+    places = sorted(float(text.attrib["y"]) for text in svg.findall(f".//{SVG}text[@class='a']"))
+    assert len(places) == len(ends)
+    assert all(below - above > 14 for above, below in pairwise(places))
+    assert places[-1] < float(svg.attrib["viewBox"].split()[3])
 
 
 def test_an_interval_is_told_where_its_dot_is_pointed_at() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from internalize.tasks import PROMPT
 
 READ = 200  # rows of each file
 ASKED = 32  # rows among which failures are looked for
-MODELS = 3  # kept in memory
+MEMORY = 4 * 2**30  # bytes of models that are kept
+UNKNOWN = 512  # tokens at most that a model may write where nobody knows how many it needs
 
 
 class LMPlayer:
@@ -32,7 +34,7 @@ class LMPlayer:
 
     def __init__(self, where: LMRun | str, data: Mapping[str, Path]) -> None:
         self.run = where if isinstance(where, LMRun) else None
-        self.name = where.path.name if isinstance(where, LMRun) else where
+        self.name = where.path.resolve().name if isinstance(where, LMRun) else where
         if self.run is not None and not self.run.stages():
             raise UserError(f"{self.run.path}: no stage is finished yet, so there is nothing to play with.")
         if self.run is not None and not data:
@@ -40,9 +42,16 @@ class LMPlayer:
         self.folder = self._folder(0)
         self.unit = self.folder.reading.units
         self.sets = {name: Asked.read(path, self.folder.reading, READ) for name, path in data.items()}
-        self.known = {record.question: (record, row) for asked in self.sets.values() for record, row in _rows(asked)}
+        self.known = {_plain(record.question): (record, row) for asked in self.sets.values() for record, row in _rows(asked)}
+        if self.folder.curriculum.removed == "filler" and not self.known:
+            raise UserError(f"{self.name}: how many fillers it reads is known from its test files only; name one with --data.")
         self.score = scorer(self.folder.score)
-        self._speaker = lru_cache(maxsize=MODELS)(lambda stage: self._folder(stage).speaker([self.longest.units]))
+        first = self._folder(0).speaker([self.longest.units])
+        size = 4 * sum(parameter.numel() for parameter in first.model.parameters())
+        self._loading = Lock()
+        self._speaker = lru_cache(maxsize=max(1, MEMORY // size))(
+            lambda stage: self._folder(stage).speaker([self.longest.units])
+        )
 
     @property
     def about(self) -> str:
@@ -82,28 +91,31 @@ class LMPlayer:
     def write(self, text: str, place: Place) -> Iterator[Piece | Verdict]:
         if not text.strip():
             raise UserError("the question is empty; type one.")
-        record, row = self.known.get(text, (None, None))
+        record, row = self.known.get(_plain(text), (None, None))
+        speaker = self._model(place)
         if row is None:
             row = self._unknown(text)
-        speaker = self._model(place)
-        prompt, most = prompt_of(row, self._view(row, place), speaker.specials)
+            prompt, most = prompt_of(row, self._view(row, place), speaker.specials)
+            most = max(most, UNKNOWN)
+        else:
+            prompt, most = prompt_of(row, self._view(row, place), speaker.specials)
         longest = self.folder.reading.longest
         if len(prompt) >= longest:
             raise UserError(f"the question has {len(prompt):,} tokens, and the model reads {longest:,}; make it shorter.")
         return self._write(speaker.stream(prompt, most + SLACK), record)
 
-    def _write(self, pieces: Iterator[str], record: Record | None) -> Iterator[Piece | Verdict]:
-        text = ""
-        for piece in pieces:
-            text += piece
+    def _write(self, pieces: Iterator[tuple[str, float]], record: Record | None) -> Iterator[Piece | Verdict]:
+        text, seconds = "", 0.0
+        for piece, at in pieces:
+            text, seconds = text + piece, at
             yield Piece(piece, MARKER in text, None)
         answer = text.rpartition(MARKER)[2].strip() if MARKER in text else None
         if record is not None:
-            yield Verdict(answer, record.answer, answer is not None and self.score(answer, record))
+            yield Verdict(answer, record.answer, answer is not None and self.score(answer, record), seconds)
             return
         units = f"{self.longest.units} {self.unit}{'s' if self.longest.units != 1 else ''}"
         note = f"No record has this question, so nobody knows its answer; it is asked as one with a chain of {units}."
-        yield Verdict(answer, None, None, note)
+        yield Verdict(answer, None, None, seconds, note)
 
     def failures(self, split: str, place: Place) -> Failures:
         asked = self._set(split)
@@ -120,7 +132,9 @@ class LMPlayer:
         return Folder.open(self.name if self.run is None else str(self.run.folder(stage)))
 
     def _model(self, place: Place) -> Speaker:
-        return self._speaker(place.stage)
+        with self._loading:
+            speaker: Speaker = self._speaker(place.stage)
+        return speaker
 
     def _view(self, row: Tokens, place: Place) -> View:
         if self.run is not None:
@@ -141,6 +155,11 @@ class LMPlayer:
             there = ", ".join(self.sets) or "none; name one with --data"
             raise UserError(f'{self.name}: there is no file of questions called "{split}"; there is {there}.')
         return self.sets[split]
+
+
+def _plain(question: str) -> str:
+    """A question as it is looked up: a page's input has no line ends."""
+    return " ".join(question.split())
 
 
 def _rows(asked: Asked) -> Iterator[tuple[Record, Tokens]]:

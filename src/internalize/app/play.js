@@ -7,9 +7,10 @@ const PAUSE = 180; // milliseconds between tokens in slow motion
 
 class Mistake extends Error {} // what the server says of the input
 
-async function post(path, body) {
+async function post(path, body, signal) {
   const answer = await fetch("/api/" + path, {
     method: "POST",
+    signal,
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
@@ -58,7 +59,6 @@ class Panel {
     this.index = index;
     this.about = about;
     this.answers = []; // at each place of the slider, for the input that was asked last
-    this.asked = 0; // how often, so that late answers to earlier inputs are dropped
     this.section = one("#run").content.cloneNode(true).firstElementChild;
     const title = `run-${index}`;
     one("h2", this.section).textContent = about.name;
@@ -96,41 +96,43 @@ class Panel {
     return shown ? `Slow: ${plural(shown, this.about.unit)}, then the answer` : "Fast: the answer at once";
   }
 
-  async ask(text, slowly) {
-    const asked = ++this.asked;
+  clear() {
     this.problem.textContent = "";
     this.answers = [];
-    for (const shown of this.section.querySelectorAll(".system .written, .system .cost, .at")) shown.textContent = "";
+    for (const shown of this.section.querySelectorAll(".system .written, .system .cost")) shown.textContent = "";
     for (const cell of this.strip.children) cell.className = "";
+    this.show(this.at);
+  }
+
+  async ask(text, slowly, signal) {
     try {
       // One after the other, and the fast one first, so that each has the machine for itself while it is timed.
-      for (const [kind, at] of [...this.systems].reverse()) await this.write(kind, at, text, slowly, asked);
-      await this.every(text, asked);
+      for (const [kind, at] of [...this.systems].reverse()) await this.write(kind, at, text, slowly, signal);
+      await this.every(text, signal);
     } catch (error) {
-      if (asked === this.asked) this.problem.textContent = told(error);
+      if (!signal.aborted) this.problem.textContent = told(error);
     }
   }
 
   // Ends when the model has written all; what it wrote is shown at its own pace.
-  async write(kind, place, text, slowly, asked) {
+  async write(kind, place, text, slowly, signal) {
     const [written, cost] = [".written", ".cost"].map((name) => one(`${kind} ${name}`, this.section));
     let shown = Promise.resolve();
-    for await (const line of lines(await post("ask", { run: this.index, place, text }))) {
+    for await (const line of lines(await post("ask", { run: this.index, place, text }, signal))) {
       shown = shown.then(async () => {
         if (slowly) await new Promise((go) => setTimeout(go, PAUSE));
-        if (asked !== this.asked) return;
+        if (signal.aborted) return;
         if (line.kind === "token") written.append(token(line));
-        else cost.textContent = `${verdict(line)} ${plural(line.tokens, "token")} in ${+line.milliseconds.toPrecision(2)} ms.`;
+        else cost.textContent = `${verdict(line)} ${plural(line.tokens, "token")} in ${+(1000 * line.seconds).toPrecision(2)} ms.`;
       });
     }
   }
 
-  async every(text, asked) {
-    for await (const line of lines(await post("places", { run: this.index, text }))) {
-      if (asked !== this.asked) return;
+  async every(text, signal) {
+    for await (const line of lines(await post("places", { run: this.index, text }, signal))) {
       this.answers[line.place] = line;
       if (line.right !== null) this.strip.children[line.place].className = line.right ? "right" : "wrong";
-      if (line.place === this.at) this.show(this.at);
+      this.show(this.at);
     }
   }
 
@@ -206,10 +208,14 @@ async function start() {
   one("#split").disabled = one("#draw").disabled = !splits.length;
   for (const panel of panels) one(".find", panel.section).disabled = !panel.about.splits.length;
   const problem = one("#problem");
+  let asking = new AbortController(); // a new question stops the one before it, here and on the server
   const ask = async () => {
+    asking.abort();
+    const { signal } = (asking = new AbortController());
     problem.textContent = "";
     const [text, slowly] = [one("#text").value, one("#slowly").checked];
-    for (const panel of panels) await panel.ask(text, slowly);
+    for (const panel of panels) panel.clear();
+    for (const panel of panels) if (!signal.aborted) await panel.ask(text, slowly, signal);
   };
   one("#ask").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -229,4 +235,4 @@ async function start() {
   if (splits.length) one("#draw").click();
 }
 
-start();
+start().catch((error) => (one("#problem").textContent = told(error)));

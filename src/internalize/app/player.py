@@ -20,11 +20,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer that the pieces hold, and whether it is right. None: there is no answer; nobody knows."""
+    """The answer that the pieces hold, whether it is right (None: there is no answer; nobody knows), and the seconds that the
+    model took.
+    """
 
     answer: str | None
     truth: str | None
     right: bool | None
+    seconds: float
     note: str = ""
 
 

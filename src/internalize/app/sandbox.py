@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from time import perf_counter
 
 import numpy as np
 
@@ -63,15 +64,21 @@ class SandboxPlayer:
         return self._write(system, batch, traces)
 
     def _write(self, system: ModelProcedure, batch: Batch, traces: Traces) -> Iterator[Piece | Verdict]:
-        right = True
-        answer: list[str] = []
-        for column, token in stream(system.model, batch):
+        right, seconds, answer = True, 0.0, list[str]()
+        steps = stream(system.model, batch)
+        while True:
+            started = perf_counter()  # what the reader takes is not the model's time
+            step = next(steps, None)
+            seconds += perf_counter() - started
+            if step is None:
+                break
+            column, token = step
             is_answer, name = bool(batch.answer[0, column]), self.vocabulary.text([token])[0]
             agrees = token == batch.tokens[0, column]
             if is_answer:
                 right, answer = right and bool(agrees), [*answer, name]
             yield Piece(name, is_answer, bool(agrees))
-        yield Verdict(" ".join(answer), self._truth(traces, 0), right)
+        yield Verdict(" ".join(answer), self._truth(traces, 0), right, seconds)
 
     def failures(self, split: str, place: Place) -> Failures:
         traces = self._draw(split, ASKED, numpy_stream(0, f"playground {split}"))

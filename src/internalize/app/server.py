@@ -6,7 +6,6 @@ status 400 with one sentence. Nothing is kept between requests, so any number of
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -28,7 +27,8 @@ T = TypeVar("T")
 
 HOST = "127.0.0.1"
 LONGEST = 100_000  # bytes of a request
-POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+POLICY += "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 def need() -> None:
@@ -71,7 +71,7 @@ def application(players: Sequence[Player]) -> "Starlette":
     from starlette.responses import JSONResponse, Response, StreamingResponse
     from starlette.routing import Route
 
-    page = render_page("play.html", "internalize.app", runs=len(players))
+    page = render_page("play.html", "internalize.app")
     script = files("internalize.app").joinpath("play.js").read_text(encoding="utf-8")
 
     async def index(request: "Request") -> Response:
@@ -139,15 +139,13 @@ def _ask(player: Player, text: str, place: Place) -> Iterator[dict[str, Any]]:
     pieces = player.write(text, place)
 
     def lines() -> Iterator[dict[str, Any]]:
-        count, seconds, started = 0, 0.0, time.perf_counter()
+        count = 0
         for piece in pieces:
-            seconds += time.perf_counter() - started
             if isinstance(piece, Verdict):
-                yield {"kind": "verdict", **asdict(piece), "tokens": count, "milliseconds": 1000 * seconds}
+                yield {"kind": "verdict", **asdict(piece), "tokens": count}
             else:
                 count += 1
                 yield {"kind": "token", **asdict(piece)}
-            started = time.perf_counter()  # what the page takes to read is not the model's time
 
     return lines()
 
@@ -178,7 +176,7 @@ async def _asked(request: "Request") -> dict[str, Any]:
             raise UserError(f"the request has more than {LONGEST:,} bytes; ask for something shorter.")
     try:
         asked = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"not valid JSON ({error}).") from None
     if not isinstance(asked, dict):
         raise UserError("send a JSON object.")
@@ -189,6 +187,10 @@ def _text(asked: dict[str, Any], name: str) -> str:
     value = asked.get(name)
     if not isinstance(value, str):
         raise UserError(f'"{name}" is missing; send it as text.')
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UserError(f'"{name}" holds half a character; send whole ones.') from None
     return value
 
 

@@ -1,6 +1,7 @@
 """`internalize certify`."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,18 +67,18 @@ class Certify:
                 sure = fast_when_sure(self.slow, self.fast, max_risk=self.max_risk, **shared)
         systems = [self.slow] if self.fast is None else [self.slow, self.fast]
         command = command_line("certify", changed(self, "slow", "fast", "out", "json"), *systems)
-        tell(command, certificate, sure, self.out, self.json)
+        tell(command, certificate, sure, [self.out] if self.out is not None else [], self.json)
 
 
-def tell(command: str, certificate: Certificate, sure: Selective | None, out: Path | None, as_json: bool) -> None:
-    """Write a certificate to a file, where one is named, and print it as JSON or for people. Raises `UserError`."""
+def tell(command: str, certificate: Certificate, sure: Selective | None, out: Sequence[Path], as_json: bool) -> None:
+    """Write a certificate to the files that are named, and print it as JSON or for people. Raises `UserError`."""
     also = {} if sure is None else {"fast_when_sure": asdict(sure)}
     text = json.dumps({"command": command, **certificate.to_json(), **also, **provenance()})
-    if out is not None:
+    for path in out:
         try:
-            write_whole(out, text.encode())
+            write_whole(path, text.encode())
         except OSError as error:
-            raise UserError(f"{out}: cannot be written ({error.strerror}).") from None
+            raise UserError(f"{path}: cannot be written ({error.strerror}).") from None
     if as_json:
         print(text)
         return

@@ -174,8 +174,9 @@ class Certify:
         systems = [self.slow] if self.fast is None else [self.slow, self.fast]
         command = command_line("lm certify", changed(self, "slow", "fast", "out", "json"), *systems)
         run = Path(self.slow) if self.fast is None and (Path(self.slow) / "stages").is_dir() else None
-        tell(command, certificate, sure, self.out or (run and run / CERTIFICATE), self.json)
-        if run is not None:
+        kept = [path for path in (self.out, run and run / CERTIFICATE) if path is not None]
+        tell(command, certificate, sure, kept, self.json)
+        if run is not None and (run / "result.json").exists():
             write_lm_report(load(run), run / "report.html")
 
 

@@ -86,6 +86,10 @@ class Watch:
 
 def runs_in(directory: Path) -> list[Run]:
     """The run in a directory, or all runs in its subdirectories. Raises `UserError` when there is none."""
+    if is_lm_run(directory):
+        raise UserError(
+            f"{directory}: a language model's run is told where it trains; `internalize lm show` shows it afterwards."
+        )
     if (directory / "config.json").exists():
         return [load(directory)]
     found = [path.parent for path in sorted(directory.glob("*/config.json")) if any(path.parent.glob("seed-*"))]

@@ -39,7 +39,10 @@ class Play:
         need()
         if not 1 <= len(self.directories) <= MOST:
             raise UserError(f"{len(self.directories)} directories are named; name one run, or two to see side by side.")
-        players = [self._player(directory) for directory in self.directories]
+        players = [self._player(directory.resolve()) for directory in self.directories]
+        for player in players:
+            if not player.places:
+                raise UserError(f"{player.name}: no stage was measured, so there is nothing to play with.")
         opened = listen(self.port)
         address = f"http://{HOST}:{opened.getsockname()[1]}"
         print(f"{address} (Ctrl-C stops it)", flush=True)
@@ -53,4 +56,6 @@ class Play:
             return LMPlayer(load_lm(directory), union(self.data))
         if any(directory.glob("*.safetensors")):
             return LMPlayer(str(directory), union(self.data))
+        if self.data:
+            raise UserError(f"--data is for language models; {directory} is not one.")
         return SandboxPlayer(load(directory), self.seed)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from queue import Queue
-from threading import Thread
+from threading import Event, Thread
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -127,12 +128,15 @@ class Speaker:
         self.model.train(was_training)
         return [found[index] for index in range(len(prompts))]
 
-    def stream(self, prompt: Sequence[int], most: int) -> Iterator[str]:
-        """The text of each token that continues a prompt greedily, as soon as it is written; the end has no text."""
+    def stream(self, prompt: Sequence[int], most: int) -> Iterator[tuple[str, float]]:
+        """What each token that continues a prompt greedily adds to the text, and the seconds since the start, as soon as it is
+        written. A character of several tokens comes with its last one; the end has no text. Who reads no further stops it.
+        """
         import torch
 
         device = next(self.model.parameters()).device
-        arrived: Queue[int | BaseException | None] = Queue()
+        arrived: Queue[tuple[int, float] | BaseException | None] = Queue()
+        unread = Event()
         settings = {
             **left_padded([prompt], pad_of(self.tokenizer), device),
             "do_sample": False,
@@ -145,7 +149,9 @@ class Speaker:
         def write() -> None:
             try:
                 with torch.no_grad():
-                    self.model.generate(**settings, streamer=_Passing(arrived, len(prompt)))
+                    self.model.generate(**settings, streamer=_Passing(arrived, len(prompt), unread))
+            except _Unread:
+                pass
             except BaseException as error:  # told to whoever reads
                 arrived.put(error)
             arrived.put(None)
@@ -153,13 +159,18 @@ class Speaker:
         self.model.eval()
         Thread(target=write, daemon=True).start()
         written: list[int] = []
-        text = ""
-        while (token := arrived.get()) is not None:
-            if isinstance(token, BaseException):
-                raise token
-            written.append(token)
-            before, text = text, self.tokenizer.decode(written, skip_special_tokens=True)
-            yield text[len(before) :]
+        told = ""
+        try:
+            while (token := arrived.get()) is not None:
+                if isinstance(token, BaseException):
+                    raise token
+                written.append(token[0])
+                text = self.tokenizer.decode(written, skip_special_tokens=True)
+                new = "" if text.endswith("\N{REPLACEMENT CHARACTER}") else text[len(told) :]
+                told += new
+                yield new, token[1]
+        finally:
+            unread.set()
 
     def _written(self, row: np.ndarray, chances: np.ndarray) -> Written:
         ends = np.flatnonzero(row == self.tokenizer.eos_token_id)
@@ -178,16 +189,24 @@ class Speaker:
         return Written(text, answer, written, before, float(np.exp(chances[before:written].sum())))
 
 
+class _Unread(Exception):
+    """Nobody reads what is written any more."""
+
+
 @dataclass
 class _Passing:
     """What `generate` tells each token (transformers' streamer): first the prompt, then one token at a time."""
 
-    arrived: "Queue[int | BaseException | None]"
+    arrived: "Queue[tuple[int, float] | BaseException | None]"
     prompt: int
+    unread: Event
+    started: float = field(default_factory=perf_counter)
 
     def put(self, tokens: Any) -> None:
+        if self.unread.is_set():
+            raise _Unread
         for token in tokens.flatten().tolist()[self.prompt :]:
-            self.arrived.put(int(token))
+            self.arrived.put((int(token), perf_counter() - self.started))
         self.prompt = 0
 
     def end(self) -> None:

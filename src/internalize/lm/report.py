@@ -14,7 +14,9 @@ MODES = {"cot": "full chain", "direct": "no chain", "forced": "no chain, answer 
 
 def write_lm_report(run: LMRun, path: Path) -> Path:
     """Write the page about a finished run to `path`. Raises `UserError` when it is not finished."""
-    result, stages, chosen = run.result, run.stages(), run.choose(MAX_LOSS)
+    result, stages = run.result, run.stages()
+    # Of a run that was always asked in one way, or whose first model is gone, there is nothing to choose from.
+    chosen = run.choose(MAX_LOSS) if len(stages) > 1 and stages[0]["stage"] == 0 else None
     page = render_page(
         "report.html",
         "internalize.lm",
@@ -28,7 +30,7 @@ def write_lm_report(run: LMRun, path: Path) -> Path:
         map=_file_map(run),
         validation=_validation_curve(run),
         chosen=chosen,
-        folder=run.folder(chosen["stage"]),
+        folder=run.folder(chosen["stage"]) if chosen else None,
         max_loss=MAX_LOSS,
         certificate=run.certificate(),
         command=run.config.command(),
@@ -60,11 +62,15 @@ def _file_map(run: LMRun) -> str:
     return heat_map(values, files, [str(stage["shown"]) for stage in stages], title)
 
 
-def _validation_curve(run: LMRun) -> str:
-    """Accuracy on the validation rows at each check, against steps."""
+def _validation_curve(run: LMRun) -> str | None:
+    """Accuracy on the validation rows at each check, against steps; None where a fixed schedule never asked."""
     points = [(float(row["step"]), row["validation"]) for row in run.metrics() if row["kind"] == "check"]
     told = [(step, accuracy) for step, accuracy in points if accuracy is not None]
-    return line_chart([Series("validation", "a", told, thin=len(told) > 100)], "Accuracy on validation rows", "step")
+    return (
+        line_chart([Series("validation", "a", told, thin=len(told) > 100)], "Accuracy on validation rows", "step")
+        if told
+        else None
+    )
 
 
 def _settings(config: LMConfig) -> list[tuple[str, object, bool]]:

@@ -38,7 +38,7 @@ class LMRun:
         file = self.path / "result.json"
         if not file.exists():
             raise UserError(f"{self.path}: it is not finished; give its command again to go on.")
-        return dict(json.loads(file.read_text()))
+        return _values(file)
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
@@ -79,6 +79,10 @@ class LMRun:
         The choice never sees the test files.
         """
         stages = [stage for stage in self.stages() if "validation" in stage]
+        if not stages or stages[0]["stage"]:
+            raise UserError(
+                f"{self.path / 'stages'}: the model of the first stage is gone, so there is nothing to compare with."
+            )
         good = [stage for stage in stages if stage["validation"] >= stages[0]["validation"] - max_loss]
         return min(good, key=lambda stage: stage["shown"])
 
@@ -87,9 +91,9 @@ class LMRun:
         return self.path / "stages" / str(stage)
 
     def certificate(self) -> dict[str, Any] | None:
-        """The certificate of its last stage against its first, as JSON values; None before `internalize lm certify DIR DIR`."""
+        """The certificate of its last stage against its first, as JSON values; None before `internalize lm certify DIR`."""
         file = self.path / CERTIFICATE
-        return dict(json.loads(file.read_text())) if file.exists() else None
+        return _values(file) if file.exists() else None
 
 
 def is_lm_run(path: Path) -> bool:
@@ -167,6 +171,8 @@ def system(
     folder = Path(where)
     if (folder / "stages").is_dir():
         run = load(folder)
+        if not run.stages():
+            raise UserError(f"{run.path}: no stage is finished yet, so there is no model to ask.")
         folder = run.folder(run.stages()[-1]["stage"] if direct else 0)
     model = Folder.open(str(folder if folder.is_dir() else where))
     sets = {name: Asked.read(path, model.reading, samples) for name, path in questions.items()}
@@ -214,6 +220,14 @@ def certify(
     if max_risk is not None and calibration is not None:
         sure = select(systems[1], systems[0], questions, calibration, splits, max_risk, confidence)
     return certificate, sure
+
+
+def _values(file: Path) -> dict[str, Any]:
+    """What a JSON file holds. Raises `UserError` when it is damaged."""
+    try:
+        return dict(json.loads(file.read_text()))
+    except ValueError as error:
+        raise UserError(f"{file}: not valid JSON ({error}).") from None
 
 
 def rows(run: LMRun) -> list[dict[str, Any]]:

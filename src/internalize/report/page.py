@@ -43,7 +43,7 @@ def write_report(runs: "Sequence[Run]", path: Path) -> Path:
     compared = compare_splits(runs) if len(runs) > 1 else None
     about = zip(outcomes, details, strict=True) if detailed else [(outcome, None) for outcome in outcomes]
     titles = dict.fromkeys(f"{run.config.task_name} over {run.config.steps} steps" for run in runs)
-    facts = {
+    facts: dict[str, Any] = {
         "title": next(iter(titles)) if len(titles) == 1 else f"{len(runs)} runs",
         "oods": list(dict.fromkeys(outcome["ood"] for outcome in outcomes)),
         "chances": list(dict.fromkeys(outcome["chance"] for outcome in outcomes)),
