@@ -29,9 +29,10 @@ def browser() -> "Iterator[sync_api.Browser]":
 
 
 class Tab:
-    """A page that remembers what the browser complains about."""
+    """A page that remembers what the browser complains about; it tells each refusal of the server, which may be expected."""
 
-    def __init__(self, browser: "sync_api.Browser", address: str) -> None:
+    def __init__(self, browser: "sync_api.Browser", address: str, refusals: bool = False) -> None:
+        self.refusals = refusals
         self.page = browser.new_page(viewport={"width": 1200, "height": 900})
         self.page.set_default_timeout(20_000)
         self.problems: list[str] = []
@@ -45,7 +46,7 @@ class Tab:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.page.close()
         if kind is None:
-            assert not self.problems
+            assert not [problem for problem in self.problems if not (self.refusals and "400 (Bad Request)" in problem)]
 
     def text(self, selector: str, pattern: str) -> str:
         """The text of an element, once it matches."""
@@ -104,7 +105,7 @@ def test_the_last_question_wins(browser: "sync_api.Browser", address: str) -> No
 
 
 def test_a_mistake_on_the_page(browser: "sync_api.Browser", address: str) -> None:
-    with Tab(browser, address) as tab:
+    with Tab(browser, address, refusals=True) as tab:
         tab.text("section .fast .cost", "1 token in")
         tab.page.get_by_label("Input", exact=True).fill("1 0 <b>2</b>")
         tab.page.get_by_role("button", name="Ask", exact=True).click()
@@ -112,9 +113,6 @@ def test_a_mistake_on_the_page(browser: "sync_api.Browser", address: str) -> Non
         tab.page.get_by_label("Input", exact=True).fill("1 0 1 1 0 <b>2</b>")
         tab.page.get_by_role("button", name="Ask", exact=True).click()
         tab.text("section .problem", 'word 6 of the input is "<b>2</b>"')
-        refused = [problem for problem in tab.problems if "400" in problem]
-        assert tab.problems == refused  # the browser itself tells each refusal
-        tab.problems.clear()
 
 
 def test_reading_a_report(browser: "sync_api.Browser", runs: list[internalize.Run], tmp_path: Path) -> None:
