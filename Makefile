@@ -33,7 +33,7 @@ dist: $(VENV)/.ready
 	$(PYTHON) -m venv --clear $(VENV)-wheel
 	$(VENV)-wheel/bin/pip install --quiet -c constraints.txt dist/*.whl
 	cd $(VENV)-wheel && bin/internalize --version && bin/internalize construct C3 --steps 6 --via count --out runs
-	cd $(VENV)-wheel && bin/python -m internalize run --task C2 --steps 4 --schedule.budget 40 --out runs
+	cd $(VENV)-wheel && bin/python -m internalize run --task C2 --steps 8 --schedule.budget 40 --out runs
 	rm -rf $(VENV)-wheel
 
 $(VENV)/.ready-docs: $(VENV)/.ready
