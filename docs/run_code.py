@@ -18,11 +18,10 @@ PAGES = [ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "tutorials").
 BLOCK = re.compile(r'^```(python|bash|json)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 
 
-def run(page: Path) -> int:
-    """Run a page's blocks here, and return their number."""
+def run(page: Path) -> None:
+    """Run a page's blocks here."""
     names: dict[str, Any] = {"__name__": "__main__"}
     sys.path.insert(0, ".")
-    count = 0
     for count, found in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")), 1):
         language, title, code = found.groups()
         print(f"--- {page.name}, block {count}\n{code}", flush=True)
@@ -34,7 +33,6 @@ def run(page: Path) -> int:
             subprocess.run(["bash", "-euo", "pipefail", "-c", code], check=True)
         else:
             raise ValueError(f"{page}: the JSON block {count} has no title, so nothing is done with it")
-    return count
 
 
 def main() -> None:

@@ -84,3 +84,11 @@ def restore_optimizer(model: torch.nn.Module, optimizer: torch.optim.Optimizer, 
         name, entry = key.rsplit("/", 1)
         # AdamW keeps its step counts on the CPU, and the moments beside the parameter.
         optimizer.state[parameters[name]][entry] = value if entry == "step" else value.to(parameters[name].device)
+
+
+def read_values(file: Path) -> dict[str, Any] | None:
+    """What a JSON file holds; None where there is no such file. Raises `UserError` when it is damaged."""
+    try:
+        return dict(json.loads(file.read_text())) if file.exists() else None
+    except ValueError as error:
+        raise UserError(f"{file}: not valid JSON ({error}).") from None

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internalize.checkpoint import load_model, write_whole
+from internalize.checkpoint import load_model, read_values, write_whole
 from internalize.config import ID, RunConfig
 from internalize.errors import UserError
 from internalize.evaluation import MajorityVote, ModelProcedure, Procedure, generate, success_rate
@@ -275,11 +275,11 @@ class Run:
 
     def probes(self, seed: int) -> dict[str, Any] | None:
         """What `probe_run` found in a seed's models, as JSON values."""
-        return _values(self.seed_directory(seed) / "probes.json")
+        return read_values(self.seed_directory(seed) / "probes.json")
 
     def certificate(self, seed: int) -> dict[str, Any] | None:
         """The certificate that was made at the end of a seed's training, as JSON values."""
-        return _values(self.seed_directory(seed) / "certificate.json")
+        return read_values(self.seed_directory(seed) / "certificate.json")
 
     def last_stage(self, seed: int) -> int:
         """The last stage that a seed was trained at."""
@@ -325,14 +325,6 @@ def load(path: str | Path) -> "Run":
     except ValueError as error:
         raise UserError(f"{file}: not valid JSON ({error}).") from None
     return Run(path, RunConfig.from_json(values))
-
-
-def _values(file: Path) -> dict[str, Any] | None:
-    """What a JSON file holds; None where there is no such file. Raises `UserError` when it is damaged."""
-    try:
-        return dict(json.loads(file.read_text())) if file.exists() else None
-    except ValueError as error:
-        raise UserError(f"{file}: not valid JSON ({error}).") from None
 
 
 def _mean(values: Sequence[float]) -> float:

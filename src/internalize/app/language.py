@@ -46,11 +46,11 @@ class LMPlayer:
         if self.folder.curriculum.removed == "filler" and not self.known:
             raise UserError(f"{self.name}: how many fillers it reads is known from its test files only; name one with --data.")
         self.score = scorer(self.folder.score)
-        first = self._folder(0).speaker([self.longest.units])
+        first = self.folder.speaker([self.longest.units])
         size = 4 * sum(parameter.numel() for parameter in first.model.parameters())
         self._loading = Lock()
         self._speaker = lru_cache(maxsize=max(1, MEMORY // size))(
-            lambda stage: self._folder(stage).speaker([self.longest.units])
+            lambda stage: self._folder(stage).speaker([self.longest.units]) if stage else first
         )
 
     @property
@@ -93,12 +93,10 @@ class LMPlayer:
             raise UserError("the question is empty; type one.")
         record, row = self.known.get(_plain(text), (None, None))
         speaker = self._model(place)
-        if row is None:
-            row = self._unknown(text)
-            prompt, most = prompt_of(row, self._view(row, place), speaker.specials)
+        row = row or self._unknown(text)
+        prompt, most = prompt_of(row, self._view(row, place), speaker.specials)
+        if record is None:
             most = max(most, UNKNOWN)
-        else:
-            prompt, most = prompt_of(row, self._view(row, place), speaker.specials)
         longest = self.folder.reading.longest
         if len(prompt) >= longest:
             raise UserError(f"the question has {len(prompt):,} tokens, and the model reads {longest:,}; make it shorter.")

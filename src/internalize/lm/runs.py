@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from internalize import curricula
+from internalize.checkpoint import read_values
 from internalize.curricula import Curriculum, RemovalConfig
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
@@ -36,9 +37,10 @@ class LMRun:
     def result(self) -> dict[str, Any]:
         """result.json. Raises `UserError` when the run is not finished."""
         file = self.path / "result.json"
-        if not file.exists():
+        result = read_values(file)
+        if result is None:
             raise UserError(f"{self.path}: it is not finished; give its command again to go on.")
-        return _values(file)
+        return result
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
@@ -92,8 +94,7 @@ class LMRun:
 
     def certificate(self) -> dict[str, Any] | None:
         """The certificate of its last stage against its first, as JSON values; None before `internalize lm certify DIR`."""
-        file = self.path / CERTIFICATE
-        return _values(file) if file.exists() else None
+        return read_values(self.path / CERTIFICATE)
 
 
 def is_lm_run(path: Path) -> bool:
@@ -220,14 +221,6 @@ def certify(
     if max_risk is not None and calibration is not None:
         sure = select(systems[1], systems[0], questions, calibration, splits, max_risk, confidence)
     return certificate, sure
-
-
-def _values(file: Path) -> dict[str, Any]:
-    """What a JSON file holds. Raises `UserError` when it is damaged."""
-    try:
-        return dict(json.loads(file.read_text()))
-    except ValueError as error:
-        raise UserError(f"{file}: not valid JSON ({error}).") from None
 
 
 def rows(run: LMRun) -> list[dict[str, Any]]:

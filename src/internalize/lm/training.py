@@ -354,12 +354,9 @@ class Fit:
             views["cot"] = self.curriculum.full
             judged = self.curriculum.judged(self.units, self.state.stage)
             for shown in [view.shown for view in judged if len(judged) > 1]:
-                views[f"length {shown}"] = partial(self._view_with, shown)
+                views[f"length {shown}"] = partial(view_with, self.curriculum, stage=self.state.stage, shown=shown)
         outcomes = {mode: self._outcomes(self.tests, view) for mode, view in views.items()}
         self._record("test", moment, outcomes)
-
-    def _view_with(self, shown: int, units: int) -> View:
-        return view_with(self.curriculum, units, self.state.stage, shown)
 
     def _record(self, part: str, moment: str, outcomes: Mapping[str, Mapping[str, Outcome]]) -> None:
         for mode, of_sets in outcomes.items():
