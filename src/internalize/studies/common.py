@@ -15,6 +15,11 @@ from internalize.studies.study import Figure, Scale, success_table
 OOD = "biased:1:0.8"  # p = 0.8 is the paper's account's; which symbol is ours
 PAPER = ModelConfig(layers=4, width=512, heads=128, mlp=2048)  # the paper's main model
 WIDE = ModelConfig(layers=1, width=256, heads=64, mlp=512)  # at which plain left with uniform inputs succeeds for some seeds
+SMALL = ModelConfig(layers=1, width=128, heads=32)  # with SHORT: the settings of Figure 1's pilot
+SHORT = {
+    "optimizer": OptimizerConfig(lr=5e-4, batch=64),
+    "schedule": Schedule(budget=6000, stage_budget=1500, exhausted="rollback"),
+}
 COLORS = ("a", "b", "d", "c")
 
 

@@ -2,14 +2,10 @@
 
 import polars
 
-from internalize.config import EvaluationConfig, OptimizerConfig, RunConfig
-from internalize.curricula import Schedule
-from internalize.models import ModelConfig
+from internalize.config import EvaluationConfig, RunConfig
 from internalize.report.charts import accuracy_chart
-from internalize.studies.common import OOD, config, mean_curve
+from internalize.studies.common import OOD, SHORT, SMALL, config, mean_curve
 from internalize.studies.study import Figure, Scale, Study
-
-SMALL = ModelConfig(layers=1, width=128, heads=32)
 
 
 def cells(scale: Scale) -> list[RunConfig]:
@@ -22,9 +18,8 @@ def cells(scale: Scale) -> list[RunConfig]:
             SMALL,
             task=task,
             steps=8,
-            optimizer=OptimizerConfig(lr=5e-4, batch=64),
-            schedule=Schedule(budget=6000, stage_budget=1500, exhausted="rollback"),
             evaluation=EvaluationConfig(splits=(OOD, "sticky")),
+            **SHORT,
         )
         for task in ("C3", "C4")
     ]

@@ -1,32 +1,33 @@
 """Figure 2: end to end, chain of thought and left curriculum over tasks and lengths, in and out of distribution."""
 
+from dataclasses import replace
+
 import polars
 
 from internalize.config import RunConfig
-from internalize.models import ModelConfig
-from internalize.studies.common import config, splits, success_figures
+from internalize.studies.common import SHORT, SMALL, config, splits, success_figures
 from internalize.studies.study import Figure, Scale, Study
 
 TASKS = ("C3", "C5", "S3")
 
 
 def cells(scale: Scale) -> list[RunConfig]:
-    """Three regimes, three tasks, three lengths, uniform inputs. S_3 has more layers at laptop size."""
-    lengths = {"laptop": (8, 10, 12), "paper": (15, 20, 25)}[scale]
-    deep = ModelConfig(layers=3, width=128, heads=32, mlp=512)
-    return [
-        config(
-            scale,
-            deep if task == "S3" and scale == "laptop" else None,
-            task=task,
-            steps=steps,
-            curriculum=curriculum,
-            evaluation=splits(task),
-        )
-        for task in TASKS
-        for steps in lengths
-        for curriculum in ("left", "cot", "e2e")
-    ]
+    """Three tasks, three lengths, three regimes, uniform inputs; at laptop size S_3 has three layers instead of one.
+
+    The full chain may not stop before half of the budget: left as soon as it passes in distribution, it fails out of it.
+    """
+    laptop = scale == "laptop"
+    lengths = (8, 10, 12) if laptop else (15, 20, 25)
+    deep = replace(SMALL, layers=3, mlp=512)
+    found = []
+    for task in TASKS:
+        model = (deep if task == "S3" else SMALL) if laptop else None
+        for steps in lengths:
+            left = config(scale, model, task=task, steps=steps, evaluation=splits(task), **(SHORT if laptop else {}))
+            half = left.schedule.budget // 2
+            cot = replace(left, curriculum="cot", schedule=replace(left.schedule, first_stage=half))
+            found += [left, cot, replace(left, curriculum="e2e")]
+    return found
 
 
 def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:

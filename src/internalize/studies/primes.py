@@ -2,10 +2,9 @@
 
 import polars
 
-from internalize.config import OptimizerConfig, RunConfig
-from internalize.curricula import Schedule
+from internalize.config import RunConfig
 from internalize.models import ModelConfig
-from internalize.studies.common import config, rate_chart, success_figures
+from internalize.studies.common import SHORT, config, rate_chart, success_figures
 from internalize.studies.study import Figure, Scale, Study
 
 ORDERS = range(3, 18)
@@ -19,12 +18,8 @@ def cells(scale: Scale) -> list[RunConfig]:
     else:
         models = [ModelConfig(layers=1, width=128, heads=32, mlp=mlp) for mlp in (128, 512)]
         fields = {"steps": 8}
-    laptop = {
-        "optimizer": OptimizerConfig(lr=5e-4, batch=64),
-        "schedule": Schedule(budget=6000, stage_budget=1500, exhausted="rollback"),
-    }
     return [
-        config(scale, model, task=f"C{n}", curriculum=curriculum, **fields, **(laptop if scale == "laptop" else {}))
+        config(scale, model, task=f"C{n}", curriculum=curriculum, **fields, **(SHORT if scale == "laptop" else {}))
         for n in ORDERS
         for model in models
         for curriculum in ("left", "cot", "e2e")
