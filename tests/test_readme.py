@@ -48,7 +48,7 @@ def test_the_commands_are_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (automaton,) = blocks("json")
     Path("lamp.json").write_text(automaton)
     Path("mine.py").write_text(blocks("python")[1])
-    more = (ROOT / "docs" / "language-models.md").read_text()
+    more = "".join((ROOT / "docs" / page).read_text() for page in ("language-models.md", "clusters.md"))
     lines = [line.split("#")[0].strip() for block in [*blocks("bash"), *blocks("bash", more)] for line in block.splitlines()]
     runs = [shlex.split(line)[2:] for line in lines if line.startswith("internalize run")]
     assert len(runs) == 3

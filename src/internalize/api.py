@@ -20,7 +20,7 @@ from internalize.evaluation import certify as compare
 from internalize.evaluation.certificate import draw
 from internalize.evaluation.probes import Probes, along, of_stages, probe
 from internalize.evaluation.selective import Selective, select
-from internalize.launch import Job, cores, display, make_plan, run_jobs
+from internalize.launch import Job, Ray, cores, display, make_plan, run_jobs, run_jobs_on_ray
 from internalize.runs import Run, load
 from internalize.seeding import numpy_stream
 from internalize.tasks import Simulation, Task, inline, make
@@ -38,6 +38,7 @@ def fit(
     processes: int | None = None,
     device: str = "cpu",
     together: int | None = None,
+    ray: Ray | None = None,
     quiet: bool = False,
     **fields: Any,
 ) -> Run:
@@ -50,6 +51,7 @@ def fit(
         processes: processes that train at once; left out, one for each core of a CPU, and one for a GPU.
         device: a torch device, such as "cpu" or "cuda".
         together: seeds that one process trains at once; left out, 1 on a CPU and up to 32 on a GPU.
+        ray: the Ray cluster that trains, if not this process's machine; it decides how many processes train at once.
         quiet: say nothing on standard error.
         fields: fields of `RunConfig` to replace, such as `task="C3"`; groups take a mapping, as `optimizer={"lr": 3e-4}`.
 
@@ -60,7 +62,7 @@ def fit(
     """
     config = configure(config or RunConfig(), **fields)
     run = Run(Path(out) / config.name(), config)
-    train([run], seed_list(seeds), processes=processes, device=device, together=together, quiet=quiet)
+    train([run], seed_list(seeds), processes=processes, device=device, together=together, ray=ray, quiet=quiet)
     return run
 
 
@@ -71,6 +73,7 @@ def train(
     processes: int | None = None,
     device: str = "cpu",
     together: int | None = None,
+    ray: Ray | None = None,
     quiet: bool = False,
     plan: bool = True,
 ) -> None:
@@ -79,7 +82,8 @@ def train(
     `plan` says before the start what each will cost; the other arguments are those of `fit`.
     """
     console = Console(stderr=True, quiet=quiet, highlight=False)
-    check_device(device)
+    if ray is None:
+        check_device(device)
     for run in runs:
         check_data(run.config)  # what cannot be drawn is told before anything is written
     jobs = []
@@ -97,7 +101,10 @@ def train(
         for job in jobs:
             show.add(job)
         try:
-            run_jobs(jobs, show, processes, device=device, together=together)
+            if ray is None:
+                run_jobs(jobs, show, processes, device=device, together=together)
+            else:
+                run_jobs_on_ray(jobs, show, ray, device, together)
         finally:  # when some seeds fail, the page still shows the others
             for run in runs:
                 if run.seeds:

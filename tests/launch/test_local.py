@@ -15,6 +15,7 @@ from internalize.config import RunConfig
 from internalize.errors import UserError
 from internalize.launch import Job, run_jobs
 from internalize.training import SeedRun
+from processes import worker_processes
 from tiny import TINY
 
 CONFIG = configure(RunConfig(), **TINY)
@@ -109,20 +110,6 @@ def test_workers_end_with_a_killed_parent_and_the_run_goes_on_where_it_was(tmp_p
     killed = internalize.fit(**fields, out=tmp_path / "killed", quiet=True)
     whole = internalize.fit(**fields, out=tmp_path / "whole", quiet=True)
     assert killed.metrics(0) == whole.metrics(0)
-
-
-def worker_processes(directory: Path) -> list[int]:
-    """The training processes that have files open below `directory`."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_text()
-            files = [str(file.readlink()) for file in (process / "fd").iterdir()]
-        except OSError:
-            continue
-        if "internalize.launch.worker" in command and any(file.startswith(str(directory)) for file in files):
-            found.append(int(process.name))
-    return found
 
 
 pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")

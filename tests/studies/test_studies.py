@@ -11,12 +11,12 @@ from internalize.studies.primes import factors
 from internalize.studies.study import cost, curves, draw, outcomes, read_rows, rows_of, run_study, success_table
 from small_study import row, tiny
 
-NAMES = ("coverage", "depth", "direction", "fig1", "fig2", "heads", "mixture", "optimizer", "primes", "shape")
+NAMES = ("compare", "coverage", "depth", "direction", "fig1", "fig2", "heads", "mixture", "optimizer", "primes", "shape")
 
 
 def test_every_study_is_found() -> None:
     assert tuple(studies()) == NAMES
-    with pytest.raises(UserError, match='no study is called "fig9"; there are coverage, depth'):
+    with pytest.raises(UserError, match='no study is called "fig9"; there are compare, coverage'):
         find("fig9")
 
 

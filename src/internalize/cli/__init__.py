@@ -14,7 +14,7 @@ from internalize.cli.look import Report, Watch
 from internalize.cli.play import Play
 from internalize.cli.probe import Probe
 from internalize.cli.runs import Demo, Resume, RunCommand, Show
-from internalize.cli.studies import STUDY_COMMANDS, RunStudy
+from internalize.cli.studies import STUDY_COMMANDS, Compare, Sweep
 from internalize.cli.theory import Construct, MLPParity, Parity, TreeParity
 from internalize.errors import UserError
 
@@ -59,6 +59,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "mlp-parity": MLPParity,
     "lm": LM,
     "study": Studies,
+    "compare": Compare,
 }
 
 
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("internalize: out of memory; make the model, the batch or the number of steps smaller.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        saved = isinstance(command, Demo | RunCommand | Resume | Fit | Collect | RunStudy)
+        saved = isinstance(command, Demo | RunCommand | Resume | Fit | Collect | Sweep)
         goes_on = "the same command goes on from what was saved" if saved else "nothing was saved"
         print(f"internalize: interrupted; {goes_on}.", file=sys.stderr)
         sys.exit(130)

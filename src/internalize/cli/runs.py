@@ -3,9 +3,9 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -16,6 +16,7 @@ from internalize.api import fit, train
 from internalize.config import ID, RunConfig
 from internalize.demo import run_demo
 from internalize.errors import UserError
+from internalize.launch import Ray
 from internalize.runs import Run, load
 
 
@@ -57,6 +58,9 @@ class How:
     """torch device"""
     together: int | None = None
     """seeds that one process trains at once; left out: 1 on a CPU, up to 32 on a GPU"""
+    launcher: Literal["local", "ray"] = "local"
+    """local: on this machine; ray: where Ray decides, with as many processes as the cluster has room for"""
+    ray: Ray = field(default_factory=Ray)
 
     def how(self) -> dict[str, Any]:
         """As arguments of `train`. Raises `UserError`."""
@@ -64,7 +68,15 @@ class How:
             value = getattr(self, flag)
             if value is not None and value < 1:
                 raise UserError(f"--{flag} is {value}; it must be at least 1.")
-        return {entry.name: getattr(self, entry.name) for entry in fields(How)}
+        on_ray = self.launcher == "ray"
+        if on_ray and self.processes is not None:
+            raise UserError(
+                "--processes is of the local launcher; Ray starts as many as --ray.cpus and --ray.gpus leave room for."
+            )
+        if not on_ray and self.ray != Ray():
+            raise UserError("--ray.* needs --launcher ray.")
+        local = {name: getattr(self, name) for name in ("processes", "device", "together")}
+        return {**local, "ray": self.ray if on_ray else None}
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""`internalize study list | run | draw`."""
+"""`internalize study list | run | draw` and `internalize compare`."""
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from internalize.cli.runs import How, consecutive, progress_bar
+from internalize.curricula import RemovalConfig
+from internalize.errors import UserError
 from internalize.launch import cores
 from internalize.studies import find, studies
-from internalize.studies.study import Scale, cost, draw, read_rows, rows_of, run_study
+from internalize.studies.compare import benchmark, comparable
+from internalize.studies.study import Scale, Study, cost, curves, draw, outcomes, read_rows, rows_of, run_study
 
 PILOT = 1000  # seeds from here on are for choosing settings (docs/protocol.md)
 
@@ -39,12 +42,10 @@ class List:
         Console(highlight=False).print(table)
 
 
-@dataclass(frozen=True)
-class RunStudy(How):
-    """Train every cell of a study, or go on where it was interrupted, and draw it."""
+@dataclass(frozen=True, kw_only=True)
+class Sweep(How):
+    """How to train every cell of a study, and what becomes of its rows."""
 
-    name: Annotated[str, tyro.conf.Positional]
-    """which study; see `internalize study list`"""
     scale: Scale = "laptop"
     """laptop, or the paper's models and lengths"""
     seeds: int | None = None
@@ -58,9 +59,8 @@ class RunStudy(How):
     rows: Path | None = None
     """also write the rows to this file, to be kept as a result"""
 
-    def __call__(self) -> None:
-        """Say what it costs, train, draw."""
-        study = find(self.name)
+    def sweep(self, study: Study) -> list[dict[str, Any]] | None:
+        """Say what the study costs and train it; its rows, or None after a dry run."""
         seeds = consecutive(study.seeds[self.scale] if self.seeds is None else self.seeds, self.first_seed)
         how = self.how()
         console = Console(stderr=True, highlight=False)
@@ -68,13 +68,65 @@ class RunStudy(How):
             needed = cost(study, self.scale, seeds, self.out, told)
         console.print(f"{study.title}\n{needed.text(self.processes or cores())}")
         if self.dry_run:
-            return
+            return None
         runs = run_study(study, self.scale, seeds, self.out, **how)
         found = [row for row in rows_of(runs) if row["seed"] in seeds]  # pilot seeds may lie beside them
         if self.rows is not None:
             self.rows.parent.mkdir(parents=True, exist_ok=True)
             self.rows.write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
-        print(draw(study, found, self.out / "studies" / f"{study.name}.html"))
+        return found
+
+    def page(self, study: Study) -> Path:
+        """Where the study's page is written."""
+        return self.out / "studies" / f"{study.name}.html"
+
+
+@dataclass(frozen=True)
+class RunStudy(Sweep):
+    """Train every cell of a study, or go on where it was interrupted, and draw it."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """which study; see `internalize study list`"""
+
+    def __call__(self) -> None:
+        """Say what it costs, train, draw."""
+        study = find(self.name)
+        found = self.sweep(study)
+        if found is not None:
+            print(draw(study, found, self.page(study)))
+
+
+@dataclass(frozen=True)
+class Compare(Sweep):
+    """Compare curricula, your own included, on fixed tasks at equal budgets: one row for each method."""
+
+    curricula: Annotated[tuple[str, ...], tyro.conf.Positional]
+    """such as left, inductive, or mine.py:MyCurriculum"""
+    removal: RemovalConfig = field(default_factory=RemovalConfig)
+    against: Path | None = None
+    """rows of other methods (a file of --rows), to be shown beside"""
+    json: bool = False
+    """print the rows of the table as one JSON list"""
+
+    def __call__(self) -> None:
+        """Say what it costs, train, print the table and where the page is."""
+        if not self.curricula:
+            raise UserError("name at least one curriculum, such as left or mine.py:MyCurriculum.")
+        study = benchmark(self.curricula, self.removal)
+        others = [] if self.against is None else comparable(read_rows(self.against), self.scale, self.against)
+        found = self.sweep(study)
+        if found is None:
+            return
+        page = draw(study, [*found, *others], self.page(study))
+        table = study.draw(outcomes([*found, *others]), curves(found))[0]
+        assert table.table is not None
+        if self.json:
+            print(json.dumps(table.table.to_dicts()))
+            return
+        shown = Table(*table.table.columns, title=f"{table.title}, {self.scale} scale", caption=table.text)
+        for line in table.table.rows():
+            shown.add_row(*map(str, line))
+        Console(highlight=False).print(shown, f"Each task and each seed: {page}")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Launching: seeds side by side on this machine, what they will cost, and how far they are."""
+"""Launching: seeds side by side on this machine or on a Ray cluster, what they will cost, and how far they are."""
 
 from internalize.launch.local import Job, cores, run_jobs
 from internalize.launch.plan import Plan, duration, make_plan
 from internalize.launch.progress import display
+from internalize.launch.ray import Ray, run_jobs_on_ray
 
-__all__ = ["Job", "Plan", "cores", "display", "duration", "make_plan", "run_jobs"]
+__all__ = ["Job", "Plan", "Ray", "cores", "display", "duration", "make_plan", "run_jobs", "run_jobs_on_ray"]

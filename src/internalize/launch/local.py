@@ -40,6 +40,7 @@ class Job:
 
 
 Group = tuple[Job, ...]  # seeds of one configuration, trained by one process
+Worker = tuple["subprocess.Popen[str]", IO[str]]  # and what it writes on standard error
 
 
 def cores() -> int:
@@ -62,7 +63,7 @@ def run_jobs(
     `UserError` with every failure at the end. When interrupted, workers are ended; what they had saved stays.
     """
     on_cpu = device == "cpu"
-    waiting = _groups([job for job in jobs if not job.finished], together or (1 if on_cpu else TOGETHER))
+    waiting = grouped(jobs, device, together)
     processes = processes or (max(1, cores() // threads) if on_cpu else 1)
     events: queue.Queue[tuple[Group, Event]] = queue.Queue()
     failures: list[str] = []
@@ -70,17 +71,24 @@ def run_jobs(
         while waiting or running:
             while waiting and len(running) < processes:
                 group = waiting.pop(0)
-                running[group] = _start(group, threads, device, events)
+                worker = start(work_of(group, threads, device))
+                running[group] = worker[0]
+                threading.Thread(target=_pass_on, args=(group, worker, events), daemon=True).start()
             group, event = events.get()
             if event["kind"] == "end":
                 running.pop(group)
             elif event["kind"] == "error":
                 failures.append(event["message"])
-            for job in group:
-                if event.get("seed", job.seed) == job.seed:
-                    on_event(job, event)
+            tell(group, event, on_event)
     if failures:
         raise UserError(" ".join(failures))
+
+
+def tell(group: Group, event: Event, on_event: Callable[[Job, Event], None]) -> None:
+    """Report an event of a process to the job whose seed it names, or to all of the group."""
+    for job in group:
+        if event.get("seed", job.seed) == job.seed:
+            on_event(job, event)
 
 
 @contextmanager
@@ -95,16 +103,26 @@ def _workers() -> Iterator[dict[Group, "subprocess.Popen[str]"]]:
             process.wait()
 
 
-def _groups(jobs: Sequence[Job], together: int) -> list[Group]:
-    """Jobs of one configuration in groups of at most `together`, in their order."""
+def grouped(jobs: Sequence[Job], device: str, together: int | None) -> list[Group]:
+    """Unfinished jobs of one configuration in groups that one process trains, in their order."""
+    together = together or (1 if device == "cpu" else TOGETHER)
     by_config: dict[str, list[Job]] = {}
     for job in jobs:
-        by_config.setdefault(json.dumps(job.config.to_json()), []).append(job)
+        if not job.finished:
+            by_config.setdefault(json.dumps(job.config.to_json()), []).append(job)
     return [tuple(some[start : start + together]) for some in by_config.values() for start in range(0, len(some), together)]
 
 
-def _start(group: Group, threads: int, device: str, events: "queue.Queue[tuple[Group, Event]]") -> "subprocess.Popen[str]":
-    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by the thread that reads it
+def work_of(group: Group, threads: int, device: str) -> dict[str, Any]:
+    """What a worker is asked to do, as JSON."""
+    seeds = [{"seed": job.seed, "directory": str(job.directory.resolve())} for job in group]
+    label = ", ".join(job.label for job in group)
+    return {"label": label, "config": group[0].config.to_json(), "seeds": seeds, "threads": threads, "device": device}
+
+
+def start(work: Mapping[str, Any]) -> Worker:
+    """Start a process that does `work`. It ends with the process that started it."""
+    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `listen`
     process = subprocess.Popen(
         [sys.executable, "-m", "internalize.launch.worker"],
         stdin=subprocess.PIPE,
@@ -114,34 +132,32 @@ def _start(group: Group, threads: int, device: str, events: "queue.Queue[tuple[G
         start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends its workers
     )
     assert process.stdin is not None
-    seeds = [{"seed": job.seed, "directory": str(job.directory.resolve())} for job in group]
-    work = {"config": group[0].config.to_json(), "seeds": seeds, "threads": threads, "device": device}
     process.stdin.write(json.dumps(work) + "\n")
     process.stdin.flush()  # and left open: its end tells the worker that its parent is gone
-    threading.Thread(target=_listen, args=(group, process, errors, events), daemon=True).start()
-    return process
+    return process, errors
 
 
-def _listen(
-    group: Group, process: "subprocess.Popen[str]", errors: IO[str], events: "queue.Queue[tuple[Group, Event]]"
-) -> None:
-    """Pass a worker's events on; then say how it ended."""
+def listen(worker: Worker, label: str) -> Iterator[Event]:
+    """A worker's events, and at its end an error if it ended without one."""
+    process, errors = worker
     assert process.stdout is not None
     failed = False
     for line in process.stdout:
         event = json.loads(line)
         failed |= event["kind"] == "error"
-        events.put((group, event))
+        yield event
     code = process.wait()
     if code and not failed:
         errors.seek(0)
         why = f"by signal {-code}" if code < 0 else f"with exit code {code}: {errors.read().strip() or 'no message'}"
-        message = (
-            f"{', '.join(job.label for job in group)}: the training process ended {why}; run the same command again to resume."
-        )
-        events.put((group, {"kind": "error", "message": message}))
+        yield {"kind": "error", "message": f"{label}: the training process ended {why}; run the same command again to resume."}
     errors.close()
     process.stdout.close()
     if process.stdin is not None:
         process.stdin.close()
+
+
+def _pass_on(group: Group, worker: Worker, events: "queue.Queue[tuple[Group, Event]]") -> None:
+    for event in listen(worker, ", ".join(job.label for job in group)):
+        events.put((group, event))
     events.put((group, {"kind": "end"}))

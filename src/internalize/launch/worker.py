@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
+from internalize.checking import check_device
 from internalize.config import RunConfig
 from internalize.errors import UserError
 from internalize.training import SeedRun, train_together
@@ -27,12 +28,13 @@ def main() -> None:
     torch.set_num_threads(job["threads"])
     directory = Path()
     try:
+        check_device(job["device"])
         with ExitStack() as locks:
             config, runs = RunConfig.from_json(job["config"]), []
             for one in job["seeds"]:
                 directory = Path(one["directory"])
                 directory.mkdir(parents=True, exist_ok=True)
-                locks.enter_context(FileLock(directory / ".lock", timeout=0))
+                locks.enter_context(FileLock(directory / ".lock", timeout=job.get("patience", 0)))
                 runs.append(SeedRun(config, one["seed"], directory, _send, job["device"]))
             if len(runs) == 1:
                 runs[0].run()

@@ -13,7 +13,7 @@ from internalize.report.charts import Series, accuracy_chart
 from internalize.studies.study import Figure, Scale, success_table
 
 OOD = "biased:1:0.8"  # p = 0.8 is the paper's account's; which symbol is ours
-PAPER = ModelConfig(layers=4, width=512, heads=128, mlp=2048)  # the paper's main model
+MAIN = ModelConfig(layers=4, width=512, heads=128, mlp=2048)  # the paper's main model
 WIDE = ModelConfig(layers=1, width=256, heads=64, mlp=512)  # at which plain left with uniform inputs succeeds for some seeds
 SMALL = ModelConfig(layers=1, width=128, heads=32)  # with SHORT: the settings of Figure 1's pilot
 SHORT = {
@@ -27,7 +27,7 @@ def config(scale: Scale, model: ModelConfig | None = None, **fields: Any) -> Run
     """One cell. Batch, learning rate and budgets are ours at either scale; fields of `RunConfig` may be given."""
     laptop = scale == "laptop"
     default: dict[str, Any] = {
-        "model": model or (WIDE if laptop else PAPER),
+        "model": model or (WIDE if laptop else MAIN),
         "optimizer": OptimizerConfig(lr=5e-4 if laptop else 2e-4),
         "schedule": Schedule(budget=8000, stage_budget=2500, exhausted="stop")
         if laptop

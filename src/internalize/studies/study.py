@@ -111,22 +111,18 @@ def run_study(
     scale: Scale,
     seeds: Sequence[int],
     out: Path,
-    *,
-    processes: int | None = None,
-    device: str = "cpu",
-    together: int | None = None,
+    **how: Any,
 ) -> list[Run]:
-    """Train what is not finished; return all runs. Seeds that fail are tried once more.
+    """Train what is not finished; return all runs. Seeds that fail are tried once more. `how`: as for `train`.
 
     Raises:
         UserError: at the end, with the reason of every seed that failed twice; all others are finished then.
     """
     runs = study.runs(scale, out)
-    options: dict[str, Any] = {"processes": processes, "device": device, "together": together}
     try:
-        train(runs, seeds, plan=False, **options)
+        train(runs, seeds, plan=False, **how)
     except UserError:
-        train(runs, seeds, plan=False, **options)
+        train(runs, seeds, plan=False, **how)
     return runs
 
 
@@ -183,7 +179,7 @@ def _about(row: Mapping[str, Any], configs: dict[str, dict[str, Any]]) -> dict[s
     """Settings and circumstances of a row; `configs` remembers the settings that were seen."""
     key = json.dumps(row["settings"], sort_keys=True)
     if key not in configs:
-        configs[key] = _settings(configure(RunConfig(), **row["settings"]))
+        configs[key] = _settings(row["settings"])
     return {
         **configs[key],
         **{name: row[name] for name in ("seed", "parameters", "steps", "seconds")},
@@ -193,17 +189,20 @@ def _about(row: Mapping[str, Any], configs: dict[str, dict[str, Any]]) -> dict[s
     }
 
 
-def _settings(config: RunConfig) -> dict[str, Any]:
+def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told of a configuration. Of a curriculum in somebody's file that need not lie here, the name is enough."""
+    curriculum, _, digest = settings.get("curriculum", RunConfig.curriculum).partition("@")
+    config = configure(RunConfig(), **{**settings, "curriculum": RunConfig.curriculum if digest else curriculum})
     model, optimizer = config.model, config.optimizer
     return {
-        "run": config.hash(),
+        "run": config.hash() + digest,
         "task": config.task_name,
         "T": config.steps,
-        "curriculum": config.curriculum.partition("@")[0],
+        "curriculum": curriculum.rpartition("/")[2],
         **{name: getattr(config, name) for name in ("inputs", "labels")},
         **{name: getattr(model, name) for name in ("layers", "width", "heads", "mlp")},
         "positions": model.positions if config.position_ids == "compacted" else f"{model.positions}, kept",
-        **{name: getattr(config.removal, name) for name in ("removed", "replay")},
+        **{name: getattr(config.removal, name) for name in ("hint", "removed", "smoothing", "replay")},
         **{name: getattr(optimizer, name) for name in ("reset", "beta2", "lr", "batch")},
         "budget": config.schedule.budget,
         "headline": config.test_splits()[1],
