@@ -90,7 +90,7 @@ def test_a_worker_that_dies_is_told_with_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_workers_end_with_a_killed_parent_and_the_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    config = json.dumps({**TINY, "schedule": {"kind": "fixed", "budget": 3000, "check_every": 20}})
+    config = json.dumps({**TINY, "schedule": {"kind": "fixed", "budget": 1200, "check_every": 20}})
     program = (
         f"import internalize, json; internalize.fit(**json.loads('''{config}'''), out={str(tmp_path / 'killed')!r}, quiet=True)"
     )
