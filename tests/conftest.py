@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,3 +17,13 @@ settings.load_profile("any machine")
 @pytest.fixture(autouse=True)
 def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data and a small untrained model."""
+    from internalize.lm.example import write_example
+
+    out = tmp_path_factory.mktemp("example")
+    write_example("story", 4, "gpt2", out, rows=200)
+    return out

@@ -12,7 +12,6 @@ from internalize.app.player import Piece, Verdict
 from internalize.curricula import RemovalConfig, Schedule
 from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import ask
-from internalize.lm.example import write_example
 from internalize.lm.runs import load
 from internalize.lm.training import fit
 
@@ -20,14 +19,12 @@ pytest.importorskip("transformers")
 
 
 @pytest.fixture(scope="module")
-def player(tmp_path_factory: pytest.TempPathFactory) -> LMPlayer:
-    out = tmp_path_factory.mktemp("example")
-    write_example("story", 4, "gpt2", out, rows=60)
+def player(example: Path, tmp_path_factory: pytest.TempPathFactory) -> LMPlayer:
     config = LMConfig(
-        model=str(out / "model"),
-        data=out / "train.jsonl",
-        valid=out / "valid.jsonl",
-        test=out / "test.jsonl",
+        model=str(example / "model"),
+        data=example / "train.jsonl",
+        valid=example / "valid.jsonl",
+        test=example / "test.jsonl",
         curriculum="left:2",
         removal=RemovalConfig(hint=True, removed="filler"),
         schedule=Schedule(budget=6, stage_budget=2, check_every=2),
@@ -35,7 +32,7 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> LMPlayer:
         validation=4,
         samples=4,
     )
-    return LMPlayer(load(fit(config, out)), {})
+    return LMPlayer(load(fit(config, tmp_path_factory.mktemp("runs"))), {})
 
 
 def test_a_token_at_a_time_is_what_is_written_at_once(player: LMPlayer) -> None:

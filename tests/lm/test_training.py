@@ -16,19 +16,11 @@ from internalize.curricula import RemovalConfig, Schedule, make
 from internalize.errors import UserError
 from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import Speaker, ask
-from internalize.lm.example import write_example
 from internalize.lm.pretrained import load_model, load_tokenizer, out_of_memory, readable
 from internalize.lm.rows import Asked, Reading
 from internalize.lm.runs import certify, load, rows
 from internalize.lm.tokens import Template, add_specials
 from internalize.lm.training import Checks, Fit, fit
-
-
-@pytest.fixture(scope="session")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("example")
-    write_example("story", 4, "gpt2", out, rows=200)
-    return out
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from internalize.config import command_line
 from internalize.curricula import RemovalConfig
 from internalize.errors import UserError
 from internalize.lm import need, quiet
+from internalize.lm.baselines import read_baselines, train_baselines
 from internalize.lm.check import Checked, check
 from internalize.lm.collect import collect
 from internalize.lm.config import LMConfig
@@ -36,6 +37,9 @@ class Fit(LMConfig):
 
     max_loss: float | None = None
     """name the shortest chain that loses at most this much accuracy against the first stage, chosen on validation records"""
+    baselines: bool = False
+    """afterwards also train what it is to be compared with, at as many training tokens: no chain, fillers, the full chain, no
+    curriculum, and the model's own right answers without their chains"""
     out: Path = Path("runs")
     """directory of all runs; this one gets a directory of its own there"""
     json: bool = False
@@ -48,8 +52,10 @@ class Fit(LMConfig):
         console = Console(stderr=True, highlight=False)
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
             task = bar.add_task("reading")
-            directory = fit(config, self.out, lambda event: _told(event, bar, task))
-        run = load(directory)
+            run = load(fit(config, self.out, lambda event: _told(event, bar, task)))
+            if self.baselines:
+                train_baselines(run, lambda name: lambda event: _told(event, bar, task, f"{name}: "))
+        directory = run.path
         page = write_lm_report(run, directory / "report.html")
         print_lm_run(run, self.json, self.max_loss)
         if not self.json:
@@ -263,20 +269,20 @@ LM_COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _told(event: Mapping[str, Any], bar: Progress, task: Any) -> None:
+def _told(event: Mapping[str, Any], bar: Progress, task: Any, name: str = "") -> None:
     """What a run says while it trains."""
     if event["kind"] == "plan":
-        bar.console.print(event["text"])
+        bar.console.print(name + event["text"])
     elif event["kind"] == "check" and event["validation"] is not None:
         bar.update(
             task,
-            description=f"stage {event['stage'] + 1}/{event['stages']}  step {event['step']:,}  "
+            description=f"{name}stage {event['stage'] + 1}/{event['stages']}  step {event['step']:,}  "
             f"valid {event['validation']:.3f}",
         )
     elif event["kind"] == "test" and event["mode"] == "stage" and event["moment"] == "adapted":
         bar.console.print(
-            f"stage {event['stage'] + 1}/{event['stages']}  shown {event['shown']}  step {event['step']:,}  {event['split']} "
-            f"{event['accuracy']:.3f}  tokens {event['tokens']:.1f}"
+            f"{name}stage {event['stage'] + 1}/{event['stages']}  shown {event['shown']}  step {event['step']:,}  "
+            f"{event['split']} {event['accuracy']:.3f}  tokens {event['tokens']:.1f}"
         )
 
 
@@ -311,19 +317,29 @@ def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
     check_loss(max_loss)
     chosen = None if max_loss is None else run.choose(max_loss)
     if as_json:
-        print(json.dumps({"directory": str(run.path), **rows(run)[0], "chosen": chosen}))
+        known = read_baselines(run)
+        beside = {"baselines": known} if known else {}
+        print(json.dumps({"directory": str(run.path), **rows(run)[0], "chosen": chosen, **beside}))
         return
     console = Console(highlight=False)
     names = list(run.config.tests())
     headers = [f"{name}{extra}" for name in names for extra in (" at the switch", "")]
-    table = Table("stage", "shown", "step", *headers, "tokens written", title=f"{run.path.name}: exact match")
+    texts = ["perplexity of the text"] if run.config.text else []
+    table = Table("stage", "shown", "step", *headers, "tokens written", *texts, title=f"{run.path.name}: exact match")
     for stage in run.stages():
         numbers = [stage[moment].get(name) for name in names for moment in ("switch", "adapted")]
         cells = ["-" if number is None else f"{number:.3f}" for number in numbers]
         table.add_row(
-            str(stage["stage"]), str(stage["shown"]), f"{stage['step']:,}", *cells, f"{stage['tokens'][names[0]]:.1f}"
+            str(stage["stage"]),
+            str(stage["shown"]),
+            f"{stage['step']:,}",
+            *cells,
+            f"{stage['tokens'][names[0]]:.1f}",
+            *([f"{stage['perplexity']:.4g}"] if texts else []),
         )
     console.print(table)
+    if texts:
+        console.print(f"Perplexity of {run.config.text} before training: {run.result['perplexity']['given']:.4g}")
     final = Table("mode", "file", "accuracy", "95 %", "tokens written", "of them before the answer", title="the last model")
     for mode, named in MODES.items():
         for name, row in run.result["final"].get(mode, {}).items():
@@ -332,6 +348,7 @@ def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
                 named, name, f"{row['accuracy']:.3f}", interval, f"{row['tokens']:.1f}", f"{row['before_answer']:.1f}"
             )
     console.print(final)
+    _print_baselines(read_baselines(run), names, console)
     if run.config.test is None:
         console.print('No test file was given: "test" is the validation file, on which stages were judged.')
     if chosen is not None:
@@ -341,3 +358,15 @@ def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
         )
     else:
         console.print(f"Models: {run.path / 'stages'}")
+
+
+def _print_baselines(table: list[dict[str, Any]], names: list[str], console: Console) -> None:
+    if not table:
+        return
+    columns = [f"{name} (95 %)" for name in names]
+    shown = Table("trained as", *columns, "tokens written", "training tokens", title="beside its baselines")
+    for row in table:
+        cells = [row["files"][name] for name in names]
+        right = [f"{one['accuracy']:.3f} ({one['low']:.3f} to {one['high']:.3f})" for one in cells]
+        shown.add_row(row["name"], *right, f"{cells[0]['tokens']:.1f}", f"{row['tokens']:,}")
+    console.print(shown)

@@ -34,6 +34,8 @@ class LMConfig:
     """test records, on which nothing is chosen; left out, accuracy is told on the validation records"""
     ood: tuple[str, ...] = ()
     """further test records, each as name=path, such as harder=hard.jsonl"""
+    text: Path | None = None
+    """a text on which the perplexity of each stage is told, as a sign of what else the model forgets"""
     format: str | None = None
     """of the files; left out, it is told from their first rows"""
     delimiter: str | None = None
@@ -45,6 +47,8 @@ class LMConfig:
     goes from the full chain to none at once"""
     removal: RemovalConfig = field(default_factory=RemovalConfig)
     schedule: Schedule = field(default_factory=lambda: Schedule(budget=4000, stage_budget=1000, threshold=0.9, check_every=100))
+    tokens: int = 0
+    """training tokens at most, padding not counted (asked at each check); 0: as many as the schedule's steps have"""
     chat: bool = False
     """ask in the tokenizer's chat template"""
     instruction: str = ""
@@ -85,7 +89,7 @@ class LMConfig:
     def __post_init__(self) -> None:
         check_types(self)
         check_at_least(self, 1, "batch", "accumulate", "validation", "ask_batch")
-        check_at_least(self, 0, "warmup", "weight_decay", "lora", "samples", "seed")
+        check_at_least(self, 0, "warmup", "weight_decay", "lora", "samples", "seed", "tokens")
         for name in ("lr", "clip"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UserError(f"{name} is {getattr(self, name)}; it must be above 0.")
@@ -154,7 +158,7 @@ class LMConfig:
             if values.pop("schema") != SCHEMA:
                 raise UserError("the configuration was written by another version of internalize.")
             values |= {"removal": RemovalConfig(**values["removal"]), "schedule": Schedule(**values["schedule"])}
-            values |= {name: Path(values[name]) for name in ("data", "valid", "test") if values[name] is not None}
+            values |= {name: Path(values[name]) for name in ("data", "valid", "test", "text") if values.get(name) is not None}
             return LMConfig(**{**values, "ood": tuple(values["ood"])})
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None

@@ -4,11 +4,13 @@ A model may think where nobody looks, so beside the answer each reply has the nu
 can be made to answer at once, by writing the answer's marker for it (`forced`).
 """
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from queue import Queue
 from threading import Event, Thread
 from time import perf_counter
@@ -263,6 +265,43 @@ class Outcome:
             float(np.mean([one.before for one in written])),
             sum(one.answer is None for one in written),
         )
+
+
+def perplexity(model: Any, tokenizer: Any, file: Path, batch: int = 8, window: int = 512, most: int = 50_000) -> float:
+    """The perplexity of a text: the exponential of the mean loss of its tokens (the first `most` of them), in windows that each
+    begin anew.
+
+    Raises:
+        UserError: for a file that cannot be read, or that has fewer than two tokens.
+    """
+    import torch
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: it is not a text in UTF-8 ({error}).") from None
+    ids = tokenizer(text[: 20 * most], add_special_tokens=False, verbose=False)["input_ids"][:most]
+    window = min(window, positions(model.config))
+    windows = [ids[start : start + window] for start in range(0, len(ids), window)]
+    windows = [some for some in windows if len(some) > 1]  # the first token of each is only read
+    if not windows:
+        raise UserError(f"{file}: it has fewer than two tokens; give a longer text.")
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    total = count = 0.0
+    with torch.no_grad():
+        for start in range(0, len(windows), batch):
+            for length in sorted({len(some) for some in windows[start : start + batch]}):
+                rows = torch.tensor([some for some in windows[start : start + batch] if len(some) == length], device=device)
+                losses = torch.nn.functional.cross_entropy(
+                    model(rows).logits[:, :-1].flatten(0, 1).float(), rows[:, 1:].flatten(), reduction="sum"
+                )
+                total, count = total + float(losses), count + rows[:, 1:].numel()
+    model.train(was_training)
+    return math.exp(total / count)
 
 
 # -- the certificate ---------------------------------------------------------------------------------------------------------

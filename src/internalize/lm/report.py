@@ -4,6 +4,7 @@ from pathlib import Path
 
 from internalize.checkpoint import write_whole
 from internalize.config import flat
+from internalize.lm.baselines import read_baselines
 from internalize.lm.config import LMConfig
 from internalize.lm.runs import LMRun
 from internalize.report import MAX_LOSS, render_page
@@ -33,6 +34,7 @@ def write_lm_report(run: LMRun, path: Path) -> Path:
         folder=run.folder(chosen["stage"]) if chosen else None,
         max_loss=MAX_LOSS,
         certificate=run.certificate(),
+        baselines=read_baselines(run),
         command=run.config.command(),
         settings=_settings(run.config),
     )

@@ -48,7 +48,8 @@ class LMRun:
 
     def stages(self) -> list[dict[str, Any]]:
         """One entry for each stage that left its model: units shown, step, whether it was passed, accuracy at the switch and
-        after adaptation on each test file (with its 95 % interval over questions), validation accuracy, and tokens written.
+        after adaptation on each test file (with its 95 % interval over questions), validation accuracy, tokens written, and
+        perplexity on the text that is to be remembered, if there is one.
         Of several attempts it is the last that passed, or else the last.
         """
         metrics = self.metrics()
@@ -59,6 +60,10 @@ class LMRun:
                 attempt[row["stage"]], passed[row["stage"]] = row["attempt"], row["passed"]
         found: dict[int, dict[str, Any]] = {}
         for row in metrics:
+            if row["kind"] == "text" and row["moment"] == "adapted" and row["attempt"] == attempt.get(row["stage"]):
+                if row["stage"] in found:
+                    found[row["stage"]]["perplexity"] = row["perplexity"]
+                continue
             if row.get("mode") != "stage" or row["attempt"] != attempt.get(row["stage"]):
                 continue
             if not self.folder(row["stage"]).exists():

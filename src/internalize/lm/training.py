@@ -35,7 +35,7 @@ from internalize.evaluation import wilson
 from internalize.launch.plan import duration
 from internalize.lm import need, quiet
 from internalize.lm.config import LMConfig
-from internalize.lm.evaluation import Outcome, Speaker, ask, prompt_of, scorer
+from internalize.lm.evaluation import Outcome, Speaker, ask, perplexity, prompt_of, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, longest_row, out_of_memory, pad_of
 from internalize.lm.rows import Asked, Collate, Reading, StageRows, Stored
 from internalize.lm.tokens import FILLER, HINT, Template, add_specials, view_of, view_with
@@ -81,6 +81,7 @@ def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: N
 def contents(config: LMConfig) -> dict[str, str]:
     """A digest of every file that a run is made from, so that it never goes on with others under the same names."""
     paths = [config.data, config.valid, *config.tests().values(), Path(config.model) / "config.json"]
+    paths += [config.text] if config.text else []
     own = (spec.partition(".py:")[0] + ".py" for spec in (config.curriculum, config.score or "") if ".py:" in spec)
     return {str(path): digest_of(path) for path in [*paths, *map(Path, own)] if path.exists()}
 
@@ -167,6 +168,7 @@ class Fit:
         outcomes = {mode: self._outcomes(self.tests, view, mode == "forced") for mode, view in views.items()}
         self.state.stage = last
         self._record("test", "final", outcomes)
+        self._record_text("final")
 
     def begin(self) -> None:
         """Load the model that the present stage begins with, with room for the tokens that were added."""
@@ -199,14 +201,19 @@ class Fit:
         self.model.zero_grad(set_to_none=True)
         if torch.cuda.is_available() and config.device != "cpu":
             torch.cuda.synchronize()
-        seconds = min(times) * config.accumulate * config.schedule.budget
+        steps, limited = config.schedule.budget, ""
+        if config.tokens:
+            in_a_step = int(batch["attention_mask"].sum()) * config.accumulate
+            steps = min(steps, -(-config.tokens // in_a_step))
+            limited = f" and {config.tokens:,} tokens"
+        seconds = min(times) * config.accumulate * steps
         skipped = f", {self.rows.skipped:,} skipped as too long" if self.rows.skipped else ""
         return (
             f"{parameters:,} parameters; about {memory / 2**30:.2g} GiB for weights, gradients and moments, and "
             f"{self.stages * 4 * parameters / 2**30:.2g} GiB on disk for {self.stages} stage(s)\n"
             f"{len(self.rows):,} training rows{skipped}, chains of up to {self.units} {config.units}s; at most "
-            f"{config.schedule.budget:,} steps of {config.batch * config.accumulate} rows: about {duration(seconds)} of "
-            f"training if the whole budget is needed, and the asking in between"
+            f"{config.schedule.budget:,} steps of {config.batch * config.accumulate} rows{limited}: about {duration(seconds)} "
+            f"of training if the whole budget is needed, and the asking in between"
         )
 
     # -- one stage ---------------------------------------------------------------------------------------------------------
@@ -214,6 +221,8 @@ class Fit:
     def _train_stage(self) -> None:
         config, state = self.config, self.state
         if not state.checkpoint:
+            if not state.attempt:
+                self._record_text("given")
             self._test("switch")
         limit = config.schedule.limit(state.stage, self.stages, state.step)
         checks = Checks(self, limit)
@@ -275,12 +284,14 @@ class Fit:
         state, schedule = self.state, self.config.schedule
         self._test("adapted")
         self._record("validation", "adapted", {"stage": self._outcomes({"valid": self.valid}, self._target())})
-        self._write({"kind": "end", "stage": state.stage, "attempt": state.attempt, "passed": passed, "step": state.step})
+        self._record_text("adapted")
+        end = {"stage": state.stage, "attempt": state.attempt, "passed": passed, "step": state.step, "tokens": state.tokens}
+        self._write({"kind": "end", **end})
         # An attempt that the budget cut off replaces no model that was learnt.
         kept = state.stage in state.learnt and not passed
         state.learnt = sorted({*state.learnt, *([state.stage] if passed else [])})
         state.attempt, state.checkpoint = state.attempt + 1, ""
-        spent = state.step >= schedule.budget
+        spent = state.step >= schedule.budget or self.tokens_spent(0)
         if not passed and not spent and schedule.kind == "adaptive" and schedule.exhausted == "rollback":
             state.failures, state.stuck = state.failures + 1, state.stage
             back = min(state.failures, state.stage)
@@ -384,6 +395,17 @@ class Fit:
                     }
                 )
 
+    def _record_text(self, moment: str) -> None:
+        """Perplexity of the present model on the text that is to be remembered, if there is one."""
+        if self.config.text is not None:
+            value = perplexity(self.model, self.tokenizer, self.config.text)
+            at = {"stage": self.state.stage, "attempt": self.state.attempt, "step": self.state.step}
+            self._write({"kind": "text", "moment": moment, **at, "perplexity": value})
+
+    def tokens_spent(self, now: int) -> bool:
+        """Whether the tokens that may be trained on are used up, when the present attempt has trained on `now`."""
+        return 0 < self.config.tokens <= self.state.tokens + now
+
     # -- files -------------------------------------------------------------------------------------------------------------
 
     def _stage(self, stage: int) -> Path:
@@ -453,6 +475,7 @@ class Fit:
     def _finish(self) -> dict[str, Any]:
         rows = read_metrics(self.directory)
         last: dict[str, dict[str, Any]] = {}
+        texts = {row["moment"]: row["perplexity"] for row in rows if row["kind"] == "text" and row["moment"] != "adapted"}
         kept = ("accuracy", "low", "high", "n", "tokens", "before_answer")
         for row in rows:
             if row["kind"] == "test" and row["moment"] == "final":
@@ -470,6 +493,7 @@ class Fit:
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "seconds": round(time.monotonic() - self.started, 1),
             "final": last,
+            **({"perplexity": texts} if texts else {}),
             **provenance(),
         }
         write_whole(self.directory / "result.json", json.dumps(result, indent=1).encode())
@@ -507,11 +531,12 @@ class Checks:
         accuracy = run.validate(model) if schedule.kind == "adaptive" else None
         at = run.state
         run._write({"kind": "check", "stage": at.stage, "step": at.step + step, "validation": accuracy})
-        self.passed = schedule.kind == "fixed" and step >= self.limit
+        over = step >= self.limit or run.tokens_spent(trainer.num_input_tokens_seen)
+        self.passed = schedule.kind == "fixed" and over
         if accuracy is not None:
             self.passed = schedule.passes({"valid": accuracy}, at.stage, step)
-        control.should_save = not self.passed and step < self.limit
-        control.should_training_stop = self.passed or step >= self.limit
+        control.should_save = not self.passed and not over
+        control.should_training_stop = self.passed or over
         return control
 
 
