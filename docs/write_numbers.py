@@ -19,6 +19,7 @@ from internalize.cli.theory import learning_curves
 from internalize.curricula import Schedule
 from internalize.evaluation import SUCCESS, success_rate, wilson
 from internalize.report.charts import Series, accuracy_chart
+from internalize.studies.study import still_shown
 from internalize.theory.mlp_parity import Curve
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,7 +53,7 @@ def demo_table() -> str:
     for name in ("e2e", "cot", "left"):
         row = by_arm[name]
         accuracy = row["accuracy"]["stage"]
-        shown = str(row["curve"][-1]["shown"])
+        shown = str(still_shown(row))
         lines.append([name, shown, f"{accuracy['uniform']:.3f}", f"{accuracy[OOD]:.3f}", f"{row['steps']:,}"])
     left = by_arm["left"]
     about = f"({left['parameters']:,} parameters; one seed; commit {left['commit']}, {left['machine']['cores']} cores.)"
@@ -108,7 +109,7 @@ def cells_table() -> str:
                 values = [accuracy[split] for accuracy in direct]
                 accuracies.append(f"{mean(values):.3f}<br>{share(*success_rate(values)[:2])}")
             everywhere = sum(min(accuracy.values()) > SUCCESS for accuracy in direct)
-            left = ", ".join(str(row["curve"][-1]["shown"]) for row in members)
+            left = ", ".join(str(still_shown(row)) for row in members)
             steps = f"{mean(row['steps'] for row in members):,.0f} of {budget:,}"
             lines.append([cell_name, f"{curriculum}, {inputs}", *accuracies, f"{everywhere}/{len(members)}", left, steps])
     head = ["task", "curriculum, training inputs", "uniform", OOD, "above .95 on every split", "states still shown", "steps"]
@@ -215,7 +216,7 @@ def studies_table() -> str:
         direct = [row["accuracy"]["direct"] for row in members]
         wins = [sum(one[split] > SUCCESS for one in direct) for split in ("uniform", OOD)]
         full = sum(row["accuracy"]["cot"]["uniform"] > SUCCESS for row in members)
-        left = ", ".join(str(row["curve"][-1]["shown"]) for row in members) if name != "mixture" else "-"
+        left = ", ".join(str(still_shown(row)) for row in members) if name != "mixture" else "-"
         shares = [share(won, len(members)) for won in (*wins, full)]
         lines.append([name, cell, *shares, left, f"{mean(row['steps'] for row in members):,.0f}"])
     head = ["study", "cell", "no chain: uniform", f"no chain: {OOD}", "still writes its chain", "states still shown", "steps"]

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from filelock import FileLock
 
 import internalize
 from internalize import RunConfig, UserError
-from internalize.api import configure
+from internalize.api import configure, train
 from tiny import TINY
 
 
@@ -142,3 +143,40 @@ def test_a_seed_that_fails_takes_nothing_from_the_others(tmp_path: Path) -> None
     run = internalize.load(tmp_path / config.name())
     assert (run.seeds, run.unfinished) == ([1], [0])
     assert (run.path / "report.html").exists()
+
+
+def test_a_page_that_cannot_be_written_hides_no_other_error(tmp_path: Path) -> None:
+    config = configure(RunConfig(), **TINY)
+    run = internalize.Run(tmp_path / config.name(), config)
+    (run.page / "in the way").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"report.html: cannot be written \(Is a directory\); the run itself is saved"):
+        internalize.fit(config, out=tmp_path, quiet=True)
+    busy = run.seed_directory(1)
+    busy.mkdir()
+    with FileLock(busy / ".lock"), pytest.raises(UserError, match="another process is training this seed"):
+        internalize.fit(config, seeds=2, out=tmp_path, quiet=True)
+    assert run.seeds == [0]
+
+
+def test_pages_of_runs_without_anything_new_stay_as_they_are(tmp_path: Path) -> None:
+    runs = [internalize.fit(**{**TINY, "curriculum": name}, out=tmp_path, quiet=True) for name in ("e2e", "cot", "left")]
+    runs[0].page.unlink()
+    before = [run.page.stat().st_mtime_ns for run in runs[1:]]
+    shutil.rmtree(runs[1].seed_directory(0))
+    train(runs, [0], quiet=True)
+    assert runs[0].page.exists()
+    after = [run.page.stat().st_mtime_ns for run in runs[1:]]
+    assert after[0] > before[0]
+    assert after[1] == before[1]
+
+
+def test_a_run_says_of_which_kind_it_is(run: internalize.Run, tmp_path: Path) -> None:
+    values = json.loads((run.path / "config.json").read_text())
+    assert values["kind"] == "sandbox"
+    for lm in ({"kind": "language model", "schema": 1}, {"schema": 1, "model": "gpt2"}):  # as now, and as it was written before
+        (tmp_path / "config.json").write_text(json.dumps(lm))
+        with pytest.raises(UserError, match=rf"this is a language model's run; show it with `internalize lm show {tmp_path}`"):
+            internalize.load(tmp_path)
+    del values["kind"]
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert internalize.load(tmp_path).config == run.config

@@ -12,7 +12,7 @@ import pytest
 import tyro
 
 import internalize
-from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule, cli, demo
+from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule, api, cli, demo
 from tiny import FLAGS
 
 ROOT = Path(__file__).parents[1]
@@ -157,6 +157,22 @@ def test_interrupted_from_the_keyboard(tmp_path: Path) -> None:
     resume = [sys.executable, "-m", "internalize", "resume", str(run)]
     subprocess.run(resume, check=True, capture_output=True)
     assert internalize.load(run).seeds == [0]
+
+
+def test_resume_knows_the_seeds_that_had_not_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setattr(api, "run_jobs", killed)
+        cli.main(["run", *FLAGS, "--seeds", "3", "--out", str(tmp_path)])
+    assert end.value.code == 130
+    (path,) = tmp_path.iterdir()
+    assert internalize.load(path).unfinished == [0, 1, 2]
+    cli.main(["watch", str(path), "--once"])
+    assert capsys.readouterr().out.count("waiting") == 3
+    cli.main(["resume", str(path)])
+    assert internalize.load(path).seeds == [0, 1, 2]
 
 
 def test_the_version_has_one_source(capsys: pytest.CaptureFixture[str]) -> None:

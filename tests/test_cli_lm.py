@@ -191,7 +191,7 @@ def broken(example: Path, tmp_path: Path, name: str) -> list[object]:
         ("no model", "none: there is no such folder"),
         ("ood", "write name=path"),
         ("ood file", "none: cannot be read"),
-        ("score", "mine.py: cannot be used"),
+        ("score", "mine.py: cannot be read"),
         ("curriculum", 'no curriculum is called "up"'),
         ("batch", "batch is 0; it must be at least 1"),
         ("lr", "lr is 0.0; it must be above 0"),

@@ -16,7 +16,7 @@ from internalize.errors import UserError
 from internalize.evaluation import Certificate, Procedure, Reply
 from internalize.models import ModelConfig, Transformer
 from internalize.runs import Answer, Run, load
-from internalize.tasks import Task, Trace
+from internalize.tasks import SequenceTask, Task, Trace, Traces
 
 __version__ = version("internalize")
 
@@ -32,8 +32,10 @@ __all__ = [
     "Run",
     "RunConfig",
     "Schedule",
+    "SequenceTask",
     "Task",
     "Trace",
+    "Traces",
     "Transformer",
     "UserError",
     "View",

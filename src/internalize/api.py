@@ -4,6 +4,7 @@ down, `certify` asks whether a fast system internalizes a slow one, `probe_run` 
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,27 +89,44 @@ def train(
         check_data(run.config)  # what cannot be drawn is told before anything is written
     jobs = []
     for run in runs:
-        run.create()
-        every = [Job(f"{run.config.curriculum} seed {seed}", run.config, seed, run.seed_directory(seed)) for seed in seeds]
+        run.create(seeds)
+        every = [
+            Job(f"{own_code.short(run.config.curriculum)} seed {seed}", run.config, seed, run.seed_directory(seed))
+            for seed in seeds
+        ]
         unfinished = [job for job in every if not job.finished]
         if len(unfinished) < len(every):
             console.print(f"{run.path}: {len(every) - len(unfinished)} of {len(every)} seeds were finished before.")
         if unfinished and plan and not quiet:
             planned = make_plan(run.config, len(unfinished), processes or cores())
-            console.print(f"{run.config.curriculum}: {planned.text()}")
+            console.print(f"{own_code.short(run.config.curriculum)}: {planned.text()}")
         jobs += unfinished
     with display(console) as show:
         for job in jobs:
             show.add(job)
+        trained = [run for run in runs if any(job.directory.parent == run.path for job in jobs)]
         try:
             if ray is None:
                 run_jobs(jobs, show, processes, device=device, together=together)
             else:
                 run_jobs_on_ray(jobs, show, ray, device, together)
-        finally:  # when some seeds fail, the page still shows the others
-            for run in runs:
-                if run.seeds:
-                    run.report()
+        except BaseException:  # some seeds failed, or it was interrupted: the page still shows the others, and hides no error
+            for run in trained:
+                with suppress(Exception):
+                    _page(run)
+            raise
+        for run in runs:
+            if run in trained or not run.page.exists():
+                _page(run)
+
+
+def _page(run: Run) -> None:
+    """Draw a run's page, if a seed is finished. Raises `UserError` when it cannot be written."""
+    if run.seeds:
+        try:
+            run.report()
+        except OSError as error:
+            raise UserError(f"{run.page}: cannot be written ({error.strerror}); the run itself is saved.") from None
 
 
 def construct(
@@ -285,7 +303,7 @@ def _systems(
 def _place(where: str | Path) -> tuple[str, str]:
     """The run's directory and the system's name in "DIR:which"; no directory for "rule" and "mine.py:Slow"."""
     text = str(where)
-    if text == "rule" or ".py:" in text:
+    if text == "rule" or own_code.is_own(text):
         return "", text
     directory, _, which = text.partition(":")
     return directory, which
@@ -300,10 +318,9 @@ def _system(where: str | Path | Procedure, default: str, task: Task, seed: int |
         return load(directory).procedure(which or default, seed)
     if which == "rule":
         return Rule(task)
-    file, name = own_code.split(which)
-    made = own_code.make(file, name)
+    made = own_code.make(which)
     if not isinstance(made, Procedure):
-        raise UserError(f'{file}: "{name}" is not a procedure: it needs a name, a hypothesis_class, and to be callable.')
+        raise UserError(f"{own_code.who(which)} is not a procedure: it needs a name, a hypothesis_class, and to be callable.")
     return made
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from internalize import curricula, tasks
+from internalize import curricula, own_code, tasks
 from internalize.checking import check_at_least, check_types
 from internalize.curricula import Curriculum, RemovalConfig, Schedule
 from internalize.errors import UserError
@@ -22,6 +22,7 @@ from internalize.rendering import PositionIds
 from internalize.tasks import Task
 from internalize.tasks.distributions import held_out, parts
 
+KIND = "sandbox"  # in config.json, beside the language models' runs
 SCHEMA = 1  # part of the hash: raise it when old runs no longer mean the same
 
 
@@ -86,7 +87,7 @@ class RunConfig:
 
     task: str = "C3"
     """what is computed: a group C3, D4, S3, A5, a product C2xC3, S3:gen for generators as symbols, the JSON file of an
-    automaton, parity:10 (sparse parity), or multiply"""
+    automaton, parity:10 (sparse parity), multiply, or mine.py:MyTask, a class of your own"""
     steps: int = 15
     """input symbols T: the length of the sequence, or the digits of each number"""
     curriculum: str = "left"
@@ -119,7 +120,7 @@ class RunConfig:
         check_types(self)
         check_at_least(self, 0, "train_size")
         object.__setattr__(self, "task", tasks.inline(self.task))
-        object.__setattr__(self, "curriculum", curricula.pin(self.curriculum))
+        object.__setattr__(self, "curriculum", own_code.pin(self.curriculum))
         task, _ = self.make_task(), self.make_curriculum()
         for distribution in (*self.validation_splits(), *self.test_splits(), self.inputs):
             task.check(distribution)
@@ -187,7 +188,7 @@ class RunConfig:
 
     def name(self) -> str:
         """The name of the run's directory."""
-        curriculum = self.curriculum.partition("@")[0].rpartition("/")[2]
+        curriculum = own_code.short(self.curriculum)
         return file_name(f"{self.task_name}-T{self.steps}-{curriculum}-{self.inputs}") + f"-{self.hash()}"
 
     def command(self, seeds: Sequence[int]) -> str:
@@ -196,7 +197,9 @@ class RunConfig:
         return command_line("run", flat(self.changed()) + which)
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **dataclasses.asdict(self)}
+        """As JSON values, with the text of the user's own files that it names."""
+        code = own_code.sources(self.task, self.curriculum)
+        return {"kind": KIND, "schema": SCHEMA, **dataclasses.asdict(self), **({"code": code} if code else {})}
 
     @staticmethod
     def from_json(values: dict[str, Any]) -> "RunConfig":
@@ -204,14 +207,23 @@ class RunConfig:
         if not isinstance(values, dict):
             raise UserError("the configuration must be a JSON object.")
         values = dict(values)
+        values.pop("kind", None)
         if values.pop("schema", None) != SCHEMA:
             raise UserError(f"the configuration is not of schema {SCHEMA}; it was written by another version of internalize.")
+        own_code.remember(values.pop("code", {}))
         try:
             for name, group in GROUPS.items():
                 values[name] = group(**tuples(values[name]))
             return RunConfig(**tuples(values))
         except (TypeError, KeyError, AttributeError) as error:
             raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None
+
+
+def kind_of(values: Any) -> str:
+    """Of which kind of run a configuration is, as JSON values: "sandbox" or "language model"."""
+    if not isinstance(values, dict) or "kind" not in values:  # written before runs said so
+        return "language model" if isinstance(values, dict) and isinstance(values.get("model"), str) else KIND
+    return str(values["kind"])
 
 
 GROUPS = {

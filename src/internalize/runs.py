@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from internalize.checkpoint import load_model, read_values, write_whole
-from internalize.config import ID, RunConfig
+from internalize.config import ID, KIND, RunConfig, kind_of
 from internalize.errors import UserError
 from internalize.evaluation import MajorityVote, ModelProcedure, Procedure, generate, success_rate
+from internalize.journal import kept_attempts, read_metrics
 from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
 from internalize.report import write_report
-from internalize.training import read_metrics, stage_file, system, systems
+from internalize.training import stage_file, system, systems
 
 if TYPE_CHECKING:
     import polars
@@ -43,16 +44,25 @@ class Run:
     path: Path
     config: RunConfig
 
-    def create(self) -> None:
-        """Make the directory, or check that an existing one holds this very configuration. Raises `UserError`."""
+    def create(self, seeds: Sequence[int] = ()) -> None:
+        """Make the directory, with one for each of `seeds`, so that it is known which were asked for; or check that an existing
+        one holds this very configuration. Raises `UserError`.
+        """
         file = self.path / "config.json"
         if file.exists() and load(self.path).config != self.config:
             raise UserError(f"{self.path}: this directory holds another configuration; choose another one with --out.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             write_whole(file, json.dumps(self.config.to_json(), indent=1).encode())
+            for seed in seeds:
+                self.seed_directory(seed).mkdir(exist_ok=True)
         except OSError as error:
             raise UserError(f"{self.path}: cannot be written ({error.strerror}).") from None
+
+    @property
+    def page(self) -> Path:
+        """Where the page about it is."""
+        return self.path / "report.html"
 
     def seed_directory(self, seed: int) -> Path:
         """Where a seed keeps its files."""
@@ -66,9 +76,9 @@ class Run:
 
     @property
     def unfinished(self) -> list[int]:
-        """The seeds that were begun and are not finished, in order."""
-        begun = (path.name.removeprefix("seed-") for path in self.path.glob("seed-*"))
-        return sorted({int(seed) for seed in begun if seed.isdecimal()} - set(self.seeds))
+        """The seeds that were asked for and are not finished, in order."""
+        asked = (path.name.removeprefix("seed-") for path in self.path.glob("seed-*"))
+        return sorted({int(seed) for seed in asked if seed.isdecimal()} - set(self.seeds))
 
     @property
     def results(self) -> list[dict[str, Any]]:
@@ -86,8 +96,16 @@ class Run:
         return read_metrics(self.seed_directory(seed))
 
     def measured(self, seed: int, part: str = "test") -> list[dict[str, Any]]:
-        """The accuracies of a seed on one part, by stage; of a stage that was tried several times, those of the last time."""
-        rows = [row for row in self.metrics(seed) if row["kind"] == part]
+        """The accuracies of a seed on one part, by stage: for each stage that left weights, of the attempt they are from."""
+        metrics = self.metrics(seed)
+        kept = kept_attempts(metrics)
+
+        def counts(row: dict[str, Any]) -> bool:
+            if not kept:  # written before journals told attempts
+                return stage_file(self.seed_directory(seed), int(row["stage"])).exists()
+            return bool(row["moment"] == "final" or row["attempt"] == kept.get(row["stage"]))
+
+        rows = [row for row in metrics if row["kind"] == part and counts(row)]
         last = {(row["moment"], row["stage"], row["mode"], row["split"]): row for row in rows}
         return sorted(last.values(), key=lambda row: row["stage"])
 
@@ -145,7 +163,8 @@ class Run:
             curve: dict[int, dict[str, Any]] = {}
             for row in self.measured(seed):
                 if row["moment"] == "adapted" and row["mode"] == "stage":
-                    stage = curve.setdefault(row["stage"], {"shown": row["shown"], "step": row["step"], "accuracy": {}})
+                    point = {"stage": row["stage"], "shown": row["shown"], "step": row["step"], "accuracy": {}}
+                    stage = curve.setdefault(row["stage"], point)
                     stage["accuracy"][row["split"]] = row["accuracy"]
             rows.append(
                 {"command": self.command([seed]), "settings": self.config.changed(), **result, "curve": list(curve.values())}
@@ -198,7 +217,7 @@ class Run:
 
     def report(self) -> Path:
         """Write report.html, one page that needs nothing else, and return its path."""
-        return write_report([self], self.path / "report.html")
+        return write_report([self], self.page)
 
     def command(self, seeds: Sequence[int] | None = None) -> str:
         """The command line that makes this run, for some seeds or all finished ones."""
@@ -324,6 +343,11 @@ def load(path: str | Path) -> "Run":
         values = json.loads(file.read_text())
     except ValueError as error:
         raise UserError(f"{file}: not valid JSON ({error}).") from None
+    if kind_of(values) != KIND:
+        raise UserError(
+            f"{path}: this is a language model's run; show it with `internalize lm show {path}`, certify it with "
+            "`internalize lm certify`, and go on with it by the `internalize lm fit` that began it."
+        )
     return Run(path, RunConfig.from_json(values))
 
 

@@ -114,3 +114,26 @@ def test_bad_specifications(spec: str) -> None:
 def test_bad_removal_settings(wrong: dict[str, float]) -> None:
     with pytest.raises(UserError, match=rf"removal\.{next(iter(wrong))}"):
         RemovalConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        ("mixture", {"replay": 0.3}),
+        ("mixture", {"smoothing": 4.0}),
+        ("mixture", {"hint": True}),
+        ("e2e", {"smoothing": 4.0}),
+        ("cot", {"replay": 0.3}),
+        ("cot", {"removed": "filler"}),
+    ],
+)
+def test_an_option_that_changes_nothing_is_refused(spec: str, options: dict) -> None:
+    (name,) = options
+    with pytest.raises(UserError, match=rf'removal\.{name} is .* changes nothing that "{spec}" shows'):
+        curricula.make(spec, RemovalConfig(**options))
+
+
+@pytest.mark.parametrize("options", [{"hint": True}, {"removed": "filler"}, {"smoothing": 4.0}, {"replay": 0.3}])
+@pytest.mark.parametrize("spec", ["left", "right", "left:25%", "inductive", "inductive:stepwise"])
+def test_curricula_with_stages_take_every_option(spec: str, options: dict) -> None:
+    assert curricula.make(spec, RemovalConfig(**options)) != curricula.make(spec)

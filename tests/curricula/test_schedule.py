@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internalize.curricula import Schedule
+from internalize.curricula import Schedule, Standing, end_attempt
 from internalize.errors import UserError
 
 
@@ -37,6 +37,38 @@ def test_an_adaptive_stage_has_a_budget_and_the_last_one_takes_the_rest() -> Non
     assert schedule.limit(1, 4, spent=900) == 100
     assert schedule.limit(3, 4, spent=400) == 600
     assert schedule.limit(0, 1, spent=0) == 1000
+
+
+@given(
+    exhausted=st.sampled_from(["advance", "rollback", "stop"]),
+    stages=st.integers(1, 6),
+    outcomes=st.lists(st.booleans(), min_size=60, max_size=60),
+    budget=st.integers(1, 60),
+)
+def test_no_learnt_stage_is_lost_and_only_weights_that_exist_are_taken_up(
+    exhausted: Any, stages: int, outcomes: list[bool], budget: int
+) -> None:
+    schedule, at = Schedule(exhausted=exhausted), Standing()
+    weights: dict[int, bool] = {}  # of each stage that left some: whether they passed
+    for count, passed in enumerate(outcomes, 1):
+        stage, before = at.stage, dict(weights)
+        move = end_attempt(schedule, at, stages, passed, spent=count >= budget)
+        if move.save:
+            weights[stage] = passed
+        assert all(weights[learnt] for learnt, had_passed in before.items() if had_passed)
+        assert (at.attempt, at.saved) == (count, sorted(weights))
+        assert at.learnt == [stage for stage in sorted(weights) if weights[stage]]
+        assert at.last == max(weights)
+        if move.back is not None:
+            assert exhausted == "rollback" and move.back in weights
+            assert at.stage in (move.back, move.back + 1) and at.stage <= stage
+        if move.over:
+            assert at.stage == stage
+            break
+        if passed:
+            assert at.stage == stage + 1
+    assert move.over or count < budget
+    assert count <= max(budget, stages)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_a_process_of_its_own_changes_nothing(tmp_path: Path) -> None:
     events = []
     run_jobs([job(tmp_path)], lambda job, event: events.append((job.label, event["kind"])))
     assert (tmp_path / "here" / "metrics.jsonl").read_text() == (tmp_path / "seed-0" / "metrics.jsonl").read_text()
-    assert events[-2:] == [("seed 0", "result"), ("seed 0", "end")]
+    assert events[-2:] == [("seed 0", "result"), ("seed 0", "closed")]
 
 
 def test_finished_seeds_are_not_trained_again(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_one_process_can_train_several_seeds(tmp_path: Path) -> None:
     for seed in range(3):
         assert json.loads((tmp_path / f"seed-{seed}" / "result.json").read_text())["seed"] == seed
         kinds = [event["kind"] for whose, event in events if whose == seed]
-        assert kinds.count("result") == kinds.count("end") == 1
+        assert kinds.count("result") == kinds.count("closed") == 1
     assert all(event.get("seed", whose) == whose for whose, event in events)
     order = [whose for whose, event in events if event["kind"] == "result"]
     assert order[-1] == 2  # the third one waited for the process of the first two
@@ -87,6 +87,56 @@ def test_a_worker_that_dies_is_told_with_how_to_go_on(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="seed 0: the training process ended by signal 9; run the same command again"):
         run_jobs([job(tmp_path, config=long)], kill)
+
+
+NOISY = """
+import sys, os
+import numpy as np
+from internalize import Curriculum
+
+print("imported")
+
+class Noisy(Curriculum):
+    def stages(self, units):
+        return 2
+
+    def keep(self, units, stage):
+        print("kept", units, flush=True)
+        os.write(1, b"from a library in C\\n")
+        {}
+        return np.full(units, stage == 0)
+"""
+
+
+def noisy(directory: Path, does: str) -> RunConfig:
+    (directory / "mine.py").write_text(NOISY.format(does))
+    return configure(CONFIG, curriculum=f"{directory / 'mine.py'}:Noisy")
+
+
+def test_own_code_and_libraries_may_print(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = noisy(tmp_path, "pass")
+    capfd.readouterr()
+    internalize.fit(config, seeds=2, out=tmp_path / "runs", processes=2)
+    told = capfd.readouterr().err
+    for seed in (0, 1):
+        for line in ("imported", "kept 5", "from a library in C"):
+            assert f"mine.py:Noisy seed {seed}: {line}\n" in told
+
+
+@pytest.mark.parametrize(
+    ("does", "message"),
+    [
+        ("_ = units == 5 and 1 / 0", r"ended with exit code 1 \(ZeroDivisionError: division by zero\); run the same command"),
+        ("_ = units == 5 and sys.exit(0)", r"ended with exit code 0 \(from a library in C\); run the same command"),
+        ("[os.write(int(sys.argv[1]), b'?\\n') for _ in '1' if units == 5]", r"sent '\?', which is no event"),
+    ],
+)
+def test_own_code_that_ends_the_worker_or_sends_nonsense_ends_the_run(does: str, message: str, tmp_path: Path) -> None:
+    """Only there: the configuration tries it on chains of 5 units too, so the units are those of another length."""
+    does = does.replace("units == 5", "units == 7")
+    config = configure(noisy(tmp_path, does), steps=8)
+    with pytest.raises(UserError, match=message):
+        run_jobs([job(tmp_path, config=config)], lambda *_: None)
 
 
 def test_workers_end_with_a_killed_parent_and_the_run_goes_on_where_it_was(tmp_path: Path) -> None:

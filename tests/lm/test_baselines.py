@@ -80,7 +80,7 @@ def test_a_run_stops_when_its_tokens_are_spent(config: LMConfig, tmp_path: Path)
 
 def test_a_run_without_its_full_chain_at_first_has_no_answers_of_its_own(config: LMConfig, tmp_path: Path) -> None:
     schedule = Schedule("fixed", budget=2)
-    config = replace(config, curriculum="mixture", schedule=schedule, removal=RemovalConfig(hint=True), text=None)
+    config = replace(config, curriculum="mixture", schedule=schedule, removal=RemovalConfig(), text=None)
     assert list(baselines(load(fit(config, tmp_path / "runs")))) == ["no chain", "fillers", "full chain", "no curriculum"]
 
 

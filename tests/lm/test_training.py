@@ -1,5 +1,9 @@
 import json
+import os
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -339,3 +343,26 @@ def test_what_cannot_be_asked_is_told_before_training(config: LMConfig, tmp_path
         fit(replace(config, curriculum="right", removal=RemovalConfig(removed="filler")), tmp_path)
     with pytest.raises(UserError, match='device "nowhere" cannot be used'):
         fit(replace(config, device="nowhere"), tmp_path)
+
+
+def test_two_processes_train_one_run_as_one_does(config: LMConfig, tmp_path: Path) -> None:
+    alone = fit(replace(config, text=None), tmp_path / "one")
+    half = replace(config, batch=config.batch // 2)
+    words = [*shlex.split(half.command())[1:], "--out", str(tmp_path / "two")]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "internalize"]
+    told = subprocess.run([*launch, *words], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("the last model") == 1
+    (both,) = (tmp_path / "two").iterdir()
+    left_out = ("low", "high", "seconds")
+    for one, two in zip(metrics(alone), metrics(both), strict=True):
+        assert {name: value for name, value in one.items() if name not in left_out} == {
+            name: value for name, value in two.items() if name not in left_out
+        }
+    for name, tensor in weights(alone).items():
+        torch.testing.assert_close(weights(both)[name], tensor, atol=1e-4, rtol=0)
+    assert load(both).result["tokens"] == load(alone).result["tokens"]
+    assert load(both).result["command"].startswith("torchrun --nproc_per_node 2 -m internalize lm fit ")
+    (both / "result.json").unlink()
+    with pytest.raises(UserError, match=r"it was begun with 2 process\(es\) and can only go on with as many, not with 1"):
+        fit(half, tmp_path / "two")

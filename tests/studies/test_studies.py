@@ -1,14 +1,16 @@
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import polars
 import pytest
 
+from internalize.config import RunConfig, flat
 from internalize.errors import UserError
 from internalize.studies import find, studies
 from internalize.studies.primes import factors
-from internalize.studies.study import cost, curves, draw, outcomes, read_rows, rows_of, run_study, success_table
+from internalize.studies.study import cost, curves, draw, outcomes, read_rows, rows_of, run_study, still_shown, success_table
 from small_study import row, tiny
 
 NAMES = ("compare", "coverage", "depth", "direction", "fig1", "fig2", "heads", "mixture", "optimizer", "primes", "shape")
@@ -98,3 +100,19 @@ def test_bad_rows(tmp_path: Path, content: str) -> None:
         read_rows(tmp_path / "none")
     with pytest.raises(UserError, match="no seed is finished yet"):
         draw(tiny(), [], tmp_path / "page.html")
+
+
+def test_studies_can_be_grouped_by_any_setting() -> None:
+    settings = [{"schedule": {"threshold": threshold}} for threshold in (0.9, 0.95)]
+    frame = outcomes([row(one, seed, 0.99, 0.2) for one in settings for seed in (0, 1)])
+    assert success_table(frame, "threshold")["threshold"].to_list() == [0.9, 0.95]
+    known = {name for name, _ in flat(asdict(RunConfig()))} - {"steps"}  # which is T, as "steps" are the optimizer's
+    assert known | {"T", "warmup", "train_size", "smoothing"} <= set(frame.columns)
+
+
+def test_what_the_final_model_still_shows_is_that_of_its_stage() -> None:
+    points = [{"shown": shown, "step": 1, "accuracy": {}} for shown in (5, 4, 3)]
+    assert still_shown({"curve": points}) == 3
+    assert still_shown({"curve": points, "stages_reached": 2}) == 4  # the third stage was given up
+    numbered = [{**point, "stage": stage} for stage, point in enumerate(points)]
+    assert still_shown({"curve": numbered[:1] + numbered[2:], "stages_reached": 3}) == 3

@@ -19,8 +19,10 @@ from internalize.config import EvaluationConfig, ModelConfig, OptimizerConfig, R
 from internalize.curricula import Schedule
 from internalize.errors import UserError
 from internalize.evaluation import Accuracy
+from internalize.journal import read_metrics
 from internalize.rendering import Vocabulary, render
-from internalize.training import SeedRun, batch_loss, loop, new_model, read_metrics
+from internalize.runs import Run
+from internalize.training import SeedRun, batch_loss, loop, new_model
 from internalize.training.data import training_set
 
 TINY = RunConfig(
@@ -178,6 +180,11 @@ def test_a_damaged_row_is_told_with_its_line(tmp_path: Path) -> None:
         read_metrics(tmp_path)
 
 
+def test_a_row_that_is_being_written_is_not_there_yet(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "check"}\n{"kind": ')
+    assert read_metrics(tmp_path) == [{"kind": "check"}]
+
+
 def test_chain_is_learnt_where_end_to_end_is_at_chance(tmp_path: Path) -> None:
     config = RunConfig(
         task="C2",
@@ -223,6 +230,44 @@ def test_what_happens_when_a_stage_is_not_learnt(
             told.append("final" if row["moment"] == "final" else str(row["stage"]))
     assert " ".join(told) == expected
     assert result["stages_reached"] == (6 if exhausted == "advance" else 4)
+
+
+def test_a_learnt_stage_is_never_lost_and_every_stage_that_is_told_has_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stage 3 never passes, and after three failures the budget ends in a second attempt at stage 1."""
+    config = replace(TINY, schedule=Schedule(budget=30, stage_budget=4, check_every=4, exhausted="rollback"))
+    run = Run(tmp_path / "run", config)
+    run.create([0])
+    directory = run.seed_directory(0)
+    passes = {"0": True, "1": True, "2": True}
+    learnt: list[torch.Tensor] = []
+
+    def watch(event: Mapping[str, Any]) -> None:
+        if event["kind"] == "rollback" and event["to"] == 0:
+            passes["1"] = False
+            learnt.append(load_model(directory / "stages" / "1.safetensors").embedding.weight.clone())
+
+    monkeypatch.setattr(Schedule, "passes", lambda self, accuracies, stage, steps: passes.get(str(stage), False))
+    result = train(config, directory, notify=watch)
+    ends = [(row["stage"], row["passed"], row["saved"]) for row in read_metrics(directory) if row["kind"] == "end"]
+    assert ends[-1] == (1, False, False)
+    assert ends.count((3, False, False)) == 3
+    assert torch.equal(load_model(directory / "stages" / "1.safetensors").embedding.weight, learnt[0])
+    files = sorted(int(path.stem) for path in (directory / "stages").iterdir())
+    assert files == [0, 1, 2]
+    assert result["stages_reached"] == 3
+    (row,) = run.rows()
+    shown = [3 + 2 - stage for stage in files]
+    assert [stage["shown"] for stage in row["curve"]] == shown
+    assert run.stages()["shown"].unique(maintain_order=True).to_list() == shown
+    for loss in (0.0, 1.0):
+        chosen = run.frontier(loss)
+        assert chosen["stage"].to_list() == files
+    run.answer_with(3, "1 0 1 1 0 0")
+    written = [row for row in read_metrics(directory) if row.get("moment") == "adapted" and row["stage"] == 2]
+    at_end = {row["split"]: row for row in run.measured(0) if row["stage"] == 2 and row["moment"] == "adapted"}
+    assert max(row["attempt"] for row in written if row["split"] == "uniform") == at_end["uniform"]["attempt"]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

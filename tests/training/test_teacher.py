@@ -12,11 +12,12 @@ from internalize.config import EvaluationConfig, ModelConfig, OptimizerConfig, R
 from internalize.curricula import Schedule, make
 from internalize.errors import UserError
 from internalize.evaluation import generate
+from internalize.journal import read_metrics
 from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
 from internalize.seeding import torch_stream
 from internalize.tasks import ANSWER, PROMPT, Task, Traces
-from internalize.training import SeedRun, read_metrics
+from internalize.training import SeedRun
 from internalize.training.teacher import Teacher, agree
 
 TINY = RunConfig(

@@ -9,7 +9,8 @@ import torch
 
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule
 from internalize.checkpoint import load_tensors
-from internalize.training import SeedRun, read_metrics
+from internalize.journal import read_metrics
+from internalize.training import SeedRun
 from internalize.training.together import train_together
 
 CONFIG = RunConfig(

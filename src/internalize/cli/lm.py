@@ -24,6 +24,7 @@ from internalize.lm.collect import collect
 from internalize.lm.config import LMConfig
 from internalize.lm.example import Architecture, write_example
 from internalize.lm.pretrained import load_tokenizer, longest_row
+from internalize.lm.processes import Processes
 from internalize.lm.report import MODES, write_lm_report
 from internalize.lm.rows import Reading
 from internalize.lm.runs import CERTIFICATE, LMRun, certify, load, rows, union
@@ -49,14 +50,17 @@ class Fit(LMConfig):
         """Train, then show the outcome."""
         check_loss(self.max_loss)
         config = LMConfig(**{entry.name: getattr(self, entry.name) for entry in fields(LMConfig)})
+        first = Processes.here(config.device).first
         console = Console(stderr=True, highlight=False)
-        with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
+        columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+        with Progress(*columns, console=console, disable=not first) as bar:
             task = bar.add_task("reading")
             run = load(fit(config, self.out, lambda event: _told(event, bar, task)))
             if self.baselines:
                 train_baselines(run, lambda name: lambda event: _told(event, bar, task, f"{name}: "))
-        directory = run.path
-        page = write_lm_report(run, directory / "report.html")
+        if not first:  # of several processes, one tells
+            return
+        page = write_lm_report(run, run.path / "report.html")
         print_lm_run(run, self.json, self.max_loss)
         if not self.json:
             print(f"Report: {page}")

@@ -99,7 +99,7 @@ def runs_in(directory: Path) -> list[Run]:
 
 
 def state(runs: list[Run]) -> tuple[Table, int]:
-    """A table with a line for each seed that was begun, and the number of those that are not finished."""
+    """A table with a line for each seed that was asked for, and the number of those that are not finished."""
     table = Table("run", "seed", "stage", "chain", "step", "loss", "ID", "OOD", "")
     unfinished = 0
     for run in runs:
@@ -127,7 +127,7 @@ def state(runs: list[Run]) -> tuple[Table, int]:
                 loss,
                 accuracy.get(ID, "-"),
                 accuracy.get(ood, "-"),
-                "done" if done else "training",
+                "done" if done else "training" if rows else "waiting",
             ]
             table.add_row(*map(str, words))
     return table, unfinished

@@ -197,7 +197,7 @@ def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
                 f"Seed {row['seed']}: within {max_loss:g} of the full chain with {row['shown']} chain tokens "
                 f"(test accuracy ID {row['id']:.3f}, OOD {row['ood']:.3f}; weights: stages/{row['stage']}.safetensors)."
             )
-    console.print(f"Success: accuracy above 95 %, with Wilson's 95 % interval over seeds. Page: {run.path / 'report.html'}")
+    console.print(f"Success: accuracy above 95 %, with Wilson's 95 % interval over seeds. Page: {run.page}")
 
 
 def _stage_table(run: Run, title: str) -> Table:

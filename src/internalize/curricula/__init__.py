@@ -1,13 +1,14 @@
 """Curricula and schedules: what is shown at each stage, and when a stage is over."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from internalize.checking import check_types
 from internalize.curricula.mixture import Mixture
-from internalize.curricula.own import load, pin
+from internalize.curricula.own import load
 from internalize.curricula.removal import ChainOfThought, Curriculum, EndToEnd, Inductive, Left, Removed, Right, View
-from internalize.curricula.schedule import Schedule
+from internalize.curricula.schedule import Move, Schedule, Standing, end_attempt
 from internalize.errors import UserError
+from internalize.own_code import is_own
 
 __all__ = [
     "ChainOfThought",
@@ -16,12 +17,14 @@ __all__ = [
     "Inductive",
     "Left",
     "Mixture",
+    "Move",
     "RemovalConfig",
     "Right",
     "Schedule",
+    "Standing",
     "View",
+    "end_attempt",
     "make",
-    "pin",
 ]
 
 FORMS = (
@@ -53,19 +56,33 @@ class RemovalConfig:
 
 def make(spec: str, options: RemovalConfig | None = None) -> Curriculum:
     """The curriculum that `spec` names (see `FORMS`). "left:2" removes two units at each stage, "left:25%" a quarter."""
-    options = options or RemovalConfig()
-    curriculum = _base(spec)
-    return replace(
-        curriculum,
-        hint=options.hint or curriculum.hint,
-        removed=options.removed,
-        smoothing=options.smoothing,
-        replay=options.replay,
-    )
+    options, curriculum = options or RemovalConfig(), _base(spec)
+    for entry in fields(options):
+        value = getattr(options, entry.name)
+        if value == entry.default:
+            continue
+        changed = replace(curriculum, **{entry.name: value})
+        if all(_shows(changed, units) == _shows(curriculum, units) for units in (1, 2, 5, 14)):
+            raise UserError(
+                f'removal.{entry.name} is {value}, which changes nothing that "{spec}" shows; leave it out, or take another '
+                "curriculum."
+            )
+        curriculum = changed
+    return curriculum
+
+
+def _shows(curriculum: Curriculum, units: int) -> list[object]:
+    """What each stage shows of a chain of `units` units, and to which share of the rows."""
+    shown: list[object] = []
+    for stage in range(curriculum.stages(units)):
+        views = (*((share, view) for share, view in curriculum.mixture(units, stage)), (0.0, curriculum.target(units, stage)))
+        # What stands in for removed units is seen only where some are removed.
+        shown.append([(share, view.keep, view.hint, "" if all(view.keep) else view.removed) for share, view in views])
+    return shown
 
 
 def _base(spec: str) -> Curriculum:
-    if ".py:" in spec:
+    if is_own(spec):
         return load(spec)
     name, *arguments = spec.split(":")
     if name in ("left", "right") and len(arguments) <= 1:

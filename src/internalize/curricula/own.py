@@ -1,7 +1,4 @@
-"""A user's own curriculum: "mine.py:EveryOther" is the class EveryOther of the file mine.py, whose code is run.
-
-A configuration holds the path and a digest of the file, so that a changed file is noticed when a run goes on.
-"""
+"""A user's own curriculum: "mine.py:EveryOther" is the class EveryOther of the file mine.py, whose code is run."""
 
 import numpy as np
 
@@ -10,22 +7,12 @@ from internalize.curricula.removal import Curriculum
 from internalize.errors import UserError
 
 
-def pin(spec: str) -> str:
-    """`spec`, with a digest of the file that it names added, so that a configuration says which code it means."""
-    file, name = own_code.split(spec)
-    return f"{spec}@{own_code.digest_of(file)}" if ".py:" in spec and "@" not in name else spec
-
-
 def load(spec: str) -> Curriculum:
     """The curriculum that "mine.py:EveryOther" names. Raises `UserError` for whatever is wrong with the file or the class."""
-    file, name = own_code.split(spec)
-    name, _, digest = name.partition("@")
-    if digest and digest != own_code.digest_of(file):
-        raise UserError(f"{file}: the file has changed since the run was configured; restore it, or start another run.")
-    made = own_code.make(file, name)
+    made = own_code.make(spec)
     if not isinstance(made, Curriculum):
-        raise UserError(f'{file}: "{name}" is not a subclass of internalize.Curriculum.')
-    _check(made, f'{file}: "{name}"')
+        raise UserError(f"{own_code.who(spec)} is not a subclass of internalize.Curriculum.")
+    _check(made, own_code.who(spec))
     return made
 
 

@@ -1,6 +1,6 @@
-"""When a stage is over: after its share of the budget (fixed), or once it is learnt (adaptive)."""
+"""When a stage is over: after its share of the budget (fixed), or once it is learnt (adaptive); and what comes after it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from internalize.checking import check_at_least, check_types
@@ -49,3 +49,62 @@ class Schedule:
         """Whether the stage is learnt on every validation distribution after `steps`. Never under the fixed schedule."""
         enough = stage > 0 or steps >= self.first_stage
         return self.kind == "adaptive" and enough and all(value >= self.threshold for value in accuracies.values())
+
+
+@dataclass
+class Standing:
+    """Where a run stands among its stages; saved with it."""
+
+    stage: int = 0
+    attempt: int = 0  # attempts at stages that are over
+    failures: int = 0  # times that a stage was given up since one beyond `stuck` was learnt
+    stuck: int = -1  # the stage that was given up last
+    learnt: list[int] = field(default_factory=list)  # stages that were passed, in whichever attempt
+    saved: list[int] = field(default_factory=list)  # stages whose weights are kept
+
+    @property
+    def last(self) -> int:
+        """The last stage that left its weights: what the run has come to."""
+        return max([*self.saved, *self.learnt])
+
+
+@dataclass(frozen=True)
+class Move:
+    """What follows the end of an attempt at a stage.
+
+    Attributes:
+        save: the weights are now those of that stage. An attempt that was not passed replaces none that was.
+        over: the run ends here, with the weights of `Standing.last`.
+        back: the stage whose weights to take up, after a roll-back; None where training goes on with the present ones.
+    """
+
+    save: bool
+    over: bool = False
+    back: int | None = None
+
+
+def end_attempt(schedule: Schedule, at: Standing, stages: int, passed: bool, spent: bool) -> Move:
+    """Move `at` on from an attempt that is over.
+
+    Args:
+        schedule: says what follows a stage that was not learnt.
+        at: where the run stands; changed to where it goes on. At the end of the run it stays at the stage of the attempt.
+        stages: how many there are.
+        passed: whether the stage was learnt.
+        spent: whether the budget of the whole run is used up.
+    """
+    stage = at.stage
+    save, back, over = passed or stage not in at.learnt, None, False
+    if not passed and not spent and schedule.kind == "adaptive" and schedule.exhausted == "rollback":
+        at.failures, at.stuck = at.failures + 1, stage
+        back = stage - min(at.failures, stage)
+        at.stage = min(back + 1, stage)
+        save = back == stage  # of the first stage there is nothing to go back to, but what it has come to
+    else:
+        over = spent or stage == stages - 1 or (not passed and schedule.kind == "adaptive" and schedule.exhausted == "stop")
+        at.failures = at.failures if stage < at.stuck else 0
+        at.stage = stage if over else stage + 1
+    at.attempt += 1
+    at.learnt = sorted({*at.learnt, *([stage] if passed else [])})
+    at.saved = sorted({*at.saved, *([stage] if save else [])})
+    return Move(save, over, back)

@@ -9,9 +9,8 @@ import os
 import queue
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ class Job:
 
 
 Group = tuple[Job, ...]  # seeds of one configuration, trained by one process
-Worker = tuple["subprocess.Popen[str]", IO[str]]  # and what it writes on standard error
+Worker = tuple["subprocess.Popen[str]", IO[str]]  # and its events, on a pipe of their own that nothing else writes to
 
 
 def cores() -> int:
@@ -75,7 +74,7 @@ def run_jobs(
                 running[group] = worker[0]
                 threading.Thread(target=_pass_on, args=(group, worker, events), daemon=True).start()
             group, event = events.get()
-            if event["kind"] == "end":
+            if event["kind"] == "closed":
                 running.pop(group)
             elif event["kind"] == "error":
                 failures.append(event["message"])
@@ -85,8 +84,8 @@ def run_jobs(
 
 
 def tell(group: Group, event: Event, on_event: Callable[[Job, Event], None]) -> None:
-    """Report an event of a process to the job whose seed it names, or to all of the group."""
-    for job in group:
+    """Report an event of a process to the job whose seed it names, or to all of the group; what it printed, to the first."""
+    for job in group[:1] if event["kind"] == "said" else group:
         if event.get("seed", job.seed) == job.seed:
             on_event(job, event)
 
@@ -122,42 +121,85 @@ def work_of(group: Group, threads: int, device: str) -> dict[str, Any]:
 
 def start(work: Mapping[str, Any]) -> Worker:
     """Start a process that does `work`. It ends with the process that started it."""
-    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `listen`
+    receiving, sending = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "internalize.launch.worker"],
+        [sys.executable, "-u", "-m", "internalize.launch.worker", str(sending)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=errors,
+        stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
+        pass_fds=[sending],
         start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends its workers
     )
+    os.close(sending)
     assert process.stdin is not None
     process.stdin.write(json.dumps(work) + "\n")
     process.stdin.flush()  # and left open: its end tells the worker that its parent is gone
-    return process, errors
+    return process, os.fdopen(receiving, encoding="utf-8", errors="replace")
 
 
 def listen(worker: Worker, label: str) -> Iterator[Event]:
-    """A worker's events, and at its end an error if it ended without one."""
-    process, errors = worker
-    assert process.stdout is not None
-    failed = False
-    for line in process.stdout:
-        event = json.loads(line)
-        failed |= event["kind"] == "error"
-        yield event
+    """A worker's events, with each line that it prints as an event "said", and at its end an error if it ended without
+    having done its work or having told why.
+    """
+    process, events = worker
+    assert process.stdout is not None and process.stdin is not None
+    lines: queue.Queue[tuple[IO[str], str]] = queue.Queue()
+    sources = [process.stdout, events]
+    for source in sources:
+        threading.Thread(target=_read, args=(source, lines), daemon=True).start()
+    last_said, failed, done = "no message", False, False
+    while sources:
+        source, line = lines.get()
+        if not line:
+            sources.remove(source)
+            source.close()
+        elif source is process.stdout:
+            last_said = line.strip() or last_said
+            yield {"kind": "said", "text": line.rstrip("\n")}
+        elif (event := _event(line)) is None:
+            failed = True
+            process.kill()
+            yield {
+                "kind": "error",
+                "message": f"{label}: the training process sent {line.strip()[:80]!r}, which is no event; own code must not "
+                "write to descriptors that it did not open.",
+            }
+        else:
+            failed |= event["kind"] == "error"
+            done |= event["kind"] == "done"
+            if event["kind"] != "done":
+                yield event
+    process.stdin.close()
     code = process.wait()
-    if code and not failed:
-        errors.seek(0)
-        why = f"by signal {-code}" if code < 0 else f"with exit code {code}: {errors.read().strip() or 'no message'}"
+    if not failed and (code or not done):
+        why = f"by signal {-code}" if code < 0 else f"with exit code {code} ({last_said})"
         yield {"kind": "error", "message": f"{label}: the training process ended {why}; run the same command again to resume."}
-    errors.close()
-    process.stdout.close()
-    if process.stdin is not None:
-        process.stdin.close()
+
+
+def _read(source: Iterable[str], lines: "queue.Queue[tuple[Any, str]]") -> None:
+    """Pass on the lines of a pipe, and at its end an empty one."""
+    for line in source:
+        lines.put((source, line))
+    lines.put((source, ""))
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """The event in a line; None where there is none."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("kind"), str) else None
 
 
 def _pass_on(group: Group, worker: Worker, events: "queue.Queue[tuple[Group, Event]]") -> None:
-    for event in listen(worker, ", ".join(job.label for job in group)):
-        events.put((group, event))
-    events.put((group, {"kind": "end"}))
+    label = ", ".join(job.label for job in group)
+    try:
+        for event in listen(worker, label):
+            events.put((group, event))
+    except Exception as error:  # in a thread nobody would see it, and the run would wait for ever
+        events.put((group, {"kind": "error", "message": f"{label}: its process cannot be heard ({error!r})."}))
+    finally:
+        events.put((group, {"kind": "closed"}))

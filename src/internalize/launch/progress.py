@@ -61,7 +61,9 @@ class Display:
     def __call__(self, job: Job, event: Mapping[str, Any]) -> None:
         """Show one event of a seed."""
         line = self.lines[job]
-        if event["kind"] == "result":
+        if event["kind"] == "said":  # whatever printed in its process, such as a print() in a curriculum of one's own
+            self.console.print(f"{job.label}: {event['text']}", markup=False, soft_wrap=True)
+        elif event["kind"] == "result":
             took = f"done: {event['steps']:,} steps in {duration(event['seconds'])}"
             self.progress.update(line.task, completed=line.budget, text=took)
             if not self.console.is_terminal:

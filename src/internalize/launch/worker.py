@@ -1,13 +1,14 @@
-"""Some seeds of one configuration in a process of their own: `python -m internalize.launch.worker`, started by `local.py`.
+"""Some seeds of one configuration in a process of their own: `python -m internalize.launch.worker FD`, started by `local.py`.
 
-Reads one JSON job from standard input; writes one JSON event a line to standard output. It ends at once when its parent does.
+Reads one JSON job from standard input; writes one JSON event a line to the open file descriptor FD, the last of them "done".
+What anything prints goes elsewhere. It ends at once when its parent does.
 """
 
 import json
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from internalize.training import SeedRun, train_together
 def main() -> None:
     """Run the job that standard input names."""
     job = json.loads(sys.stdin.readline())
+    send = _sender(int(sys.argv[1]))
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(job["threads"])
     directory = Path()
@@ -35,23 +37,31 @@ def main() -> None:
                 directory = Path(one["directory"])
                 directory.mkdir(parents=True, exist_ok=True)
                 locks.enter_context(FileLock(directory / ".lock", timeout=job.get("patience", 0)))
-                runs.append(SeedRun(config, one["seed"], directory, _send, job["device"]))
+                runs.append(SeedRun(config, one["seed"], directory, send, job["device"]))
             if len(runs) == 1:
                 runs[0].run()
             else:
                 for seed, error in train_together(runs).items():
-                    _send({"kind": "error", "seed": seed, "message": str(error)})
+                    send({"kind": "error", "seed": seed, "message": str(error)})
     except Timeout:
-        _send({"kind": "error", "message": f"{directory}: another process is training this seed; wait for it or stop it."})
+        send({"kind": "error", "message": f"{directory}: another process is training this seed; wait for it or stop it."})
     except UserError as error:
-        _send({"kind": "error", "message": str(error)})
+        send({"kind": "error", "message": str(error)})
     except OSError as error:
         path = error.filename or directory
-        _send({"kind": "error", "message": f"{path}: cannot be written ({error.strerror or error})."})
+        send({"kind": "error", "message": f"{path}: cannot be written ({error.strerror or error})."})
+    send({"kind": "done"})
 
 
-def _send(event: Mapping[str, Any]) -> None:
-    print(json.dumps(event), flush=True)
+def _sender(descriptor: int) -> Callable[[Mapping[str, Any]], None]:
+    """Who is told events, and writes them to `descriptor`."""
+    file = os.fdopen(descriptor, "w", encoding="utf-8")
+
+    def send(event: Mapping[str, Any]) -> None:
+        file.write(json.dumps(event) + "\n")
+        file.flush()
+
+    return send
 
 
 def _die_with_parent() -> None:

@@ -10,12 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from internalize import own_code
 from internalize.checkpoint import write_whole
 from internalize.curricula import RemovalConfig
 from internalize.errors import UserError
 from internalize.lm.collect import parse
 from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import ask, scorer
+from internalize.lm.processes import Processes
 from internalize.lm.records import Record, to_json
 from internalize.lm.rows import Asked
 from internalize.lm.runs import Folder, LMRun, load
@@ -68,15 +70,19 @@ def train_baselines(run: LMRun, notify: Callable[[str], Notify] = lambda name: l
     Raises:
         UserError: as `fit`.
     """
-    name = run.config.curriculum.partition("@")[0].rpartition("/")[2]
+    name = own_code.short(run.config.curriculum)
+    processes = Processes.here(run.config.device)
     rows = [_row(name, run, run.result["final"]["direct"])]
     for name, config in baselines(run).items():
-        if name == "own answers" and not config.data.exists():
-            _own_answers(run, config.data)
+        if name == "own answers":
+            if processes.first and not config.data.exists():
+                _own_answers(run, config.data)
+            processes.wait()
         made = load(fit(config, run.path / "baselines", notify(name)))
         mode = "cot" if name == "full chain" else "direct"
         rows.append(_row(name, made, made.result["final"][mode]))
-    write_whole(run.path / BASELINES, json.dumps(rows, indent=1).encode())
+    if processes.first:
+        write_whole(run.path / BASELINES, json.dumps(rows, indent=1).encode())
     return rows
 
 

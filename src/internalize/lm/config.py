@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from internalize import curricula
+from internalize import curricula, own_code
 from internalize.checking import check_at_least, check_types
 from internalize.config import command_line, file_name, flat
 from internalize.curricula import Curriculum, RemovalConfig, Schedule
@@ -17,6 +17,7 @@ from internalize.errors import UserError
 from internalize.lm.rows import TooLong
 from internalize.lm.tokens import Units
 
+KIND = "language model"  # in config.json, beside the sandbox's runs
 SCHEMA = 1
 
 
@@ -60,7 +61,7 @@ class LMConfig:
     lr: float = 5e-5
     """learning rate after warm-up (Deng et al. 2024)"""
     batch: int = 32
-    """rows in a forward pass"""
+    """rows in a forward pass, of each process"""
     accumulate: int = 1
     """forward passes in an optimizer step"""
     warmup: int = 50
@@ -82,7 +83,7 @@ class LMConfig:
     ask_batch: int = 128
     """rows asked at once"""
     device: str = "cpu"
-    """cpu, or cuda: then the Trainer uses all that `accelerate launch` gives it"""
+    """cpu, or cuda; several processes, by torchrun or `accelerate launch`, take one device each"""
     seed: int = 0
     """seed of data order, views and whatever the model draws"""
 
@@ -101,6 +102,9 @@ class LMConfig:
         if self.removal.removed == "zero":
             raise UserError("removal.removed zero is for the sandbox; a language model takes drop or filler.")
         self.ood_paths()
+        object.__setattr__(self, "curriculum", own_code.pin(self.curriculum))
+        if self.score is not None:
+            object.__setattr__(self, "score", own_code.pin(self.score))
         self.make_curriculum()
 
     def make_curriculum(self) -> Curriculum:
@@ -139,7 +143,7 @@ class LMConfig:
     def name(self) -> str:
         """The name of the run's directory."""
         digest = hashlib.sha256(json.dumps([SCHEMA, self.changed()], sort_keys=True).encode()).hexdigest()[:8]
-        curriculum = self.curriculum.partition("@")[0].rpartition("/")[2]
+        curriculum = own_code.short(self.curriculum)
         return file_name(f"lm-{Path(self.model).name}-{self.data.stem}-{curriculum}") + f"-{digest}"
 
     def command(self) -> str:
@@ -147,14 +151,18 @@ class LMConfig:
         return command_line("lm fit", flat(self.changed()))
 
     def to_json(self) -> dict[str, Any]:
-        values: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA, **asdict(self)}, default=str))
-        return values
+        """As JSON values, with the text of the user's own files that it names."""
+        values: dict[str, Any] = json.loads(json.dumps({"kind": KIND, "schema": SCHEMA, **asdict(self)}, default=str))
+        code = own_code.sources(self.curriculum, self.score)
+        return {**values, "code": code} if code else values
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "LMConfig":
         """The inverse of `to_json`. Raises `UserError`."""
         try:
             values = dict(values)
+            values.pop("kind", None)
+            own_code.remember(values.pop("code", {}))
             if values.pop("schema") != SCHEMA:
                 raise UserError("the configuration was written by another version of internalize.")
             values |= {"removal": RemovalConfig(**values["removal"]), "schedule": Schedule(**values["schedule"])}

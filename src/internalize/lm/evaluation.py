@@ -57,10 +57,9 @@ def scorer(spec: str | None) -> Scorer:
     """`exact_match`, or a user's own `score(answer, record) -> bool`, named as mine.py:score. Raises `UserError`."""
     if spec is None:
         return exact_match
-    if ".py:" not in spec:
+    if not own_code.is_own(spec):
         raise UserError(f'the scorer "{spec}" is not of the form mine.py:score.')
-    file, name = own_code.split(spec)
-    return own_code.function(file, name)
+    return own_code.function(spec)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Tokenized rows: on disk where they are trained on, so that data may be larger than memory; in memory where they are asked."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,8 +124,16 @@ class Stored:
                 units = max(units, tokens.units)
         if not ends:
             raise UserError(f"{path}: every row is too long; take a model that reads more tokens.")
-        maps = [np.memmap(directory / f"{name}.bin", np.int32, "r") for name in ("ids", "segment")]
-        return Stored(maps[0], maps[1], np.array(ends), units, len(skipped))
+        about = {"ends": ends, "units": units, "skipped": len(skipped)}
+        (directory / "rows.json").write_text(json.dumps(about), encoding="utf-8")
+        return Stored.open(directory)
+
+    @staticmethod
+    def open(directory: Path) -> "Stored":
+        """What `write` left in `directory`."""
+        about = json.loads((directory / "rows.json").read_text(encoding="utf-8"))
+        ids, segment = (np.memmap(directory / f"{name}.bin", np.int32, "r") for name in ("ids", "segment"))
+        return Stored(ids, segment, np.array(about["ends"]), about["units"], about["skipped"])
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from internalize import curricula
+from internalize import curricula, own_code
 from internalize.checkpoint import read_values
+from internalize.config import kind_of
 from internalize.curricula import Curriculum, RemovalConfig
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
 from internalize.evaluation import certify as compare
 from internalize.evaluation.selective import Selective, select
+from internalize.journal import kept_attempts, read_metrics
 from internalize.lm import need, quiet
-from internalize.lm.config import LMConfig
+from internalize.lm.config import KIND, LMConfig
 from internalize.lm.evaluation import LMProcedure, Questions, Speaker, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, longest_row
 from internalize.lm.rows import Asked, Reading
 from internalize.lm.tokens import Template, add_specials
-from internalize.lm.training import CONTENT_FILE, STAGE_FILE
-from internalize.training import read_metrics
+from internalize.lm.training import STAGE_FILE
 
 CERTIFICATE = "certificate.json"  # in a run's directory
 
@@ -50,14 +51,12 @@ class LMRun:
         """One entry for each stage that left its model: units shown, step, whether it was passed, accuracy at the switch and
         after adaptation on each test file (with its 95 % interval over questions), validation accuracy, tokens written, and
         perplexity on the text that is to be remembered, if there is one.
-        Of several attempts it is the last that passed, or else the last.
+        Of several attempts it is the one that the model is from.
         """
         metrics = self.metrics()
-        attempt: dict[int, int] = {}
-        passed: dict[int, bool] = {}
-        for row in metrics:
-            if row["kind"] == "end" and (row["passed"] or not passed.get(row["stage"])):
-                attempt[row["stage"]], passed[row["stage"]] = row["attempt"], row["passed"]
+        ends = [row for row in metrics if row["kind"] == "end"]
+        attempt = kept_attempts(ends) or {row["stage"]: row["attempt"] for row in sorted(ends, key=lambda row: row["passed"])}
+        passed = {row["stage"]: row["passed"] for row in ends if row["attempt"] == attempt.get(row["stage"])}
         found: dict[int, dict[str, Any]] = {}
         for row in metrics:
             if row["kind"] == "text" and row["moment"] == "adapted" and row["attempt"] == attempt.get(row["stage"]):
@@ -104,18 +103,27 @@ class LMRun:
 
 def is_lm_run(path: Path) -> bool:
     """Whether a directory is a language model's run, finished or not; False for whatever else."""
-    return (path / "config.json").exists() and (path / CONTENT_FILE).exists()
+    try:
+        return kind_of(json.loads((path / "config.json").read_text())) == KIND
+    except (OSError, ValueError):
+        return False
 
 
 def load(path: str | Path) -> LMRun:
     """The run in a directory. Raises `UserError`."""
     path = Path(path)
     try:
-        return LMRun(path, LMConfig.from_json(json.loads((path / "config.json").read_text())))
+        values = json.loads((path / "config.json").read_text())
     except OSError:
         raise UserError(f"{path}: this is not a run's directory (it has no config.json).") from None
     except ValueError as error:
         raise UserError(f"{path / 'config.json'}: not valid JSON ({error}).") from None
+    if kind_of(values) != KIND:
+        raise UserError(
+            f"{path}: this is a run of the sandbox, not of a language model; show it with `internalize show {path}`, certify "
+            "it with `internalize certify`."
+        )
+    return LMRun(path, LMConfig.from_json(values))
 
 
 @dataclass(frozen=True)
@@ -144,6 +152,7 @@ class Folder:
         about = Path(name) / STAGE_FILE
         if about.exists():
             settings |= json.loads(about.read_text())
+            own_code.remember(settings.get("code", {}))
         template, how = Template(**settings["template"]), settings.get("reading", {})
         return Folder(
             name,

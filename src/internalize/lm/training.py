@@ -15,33 +15,34 @@ with `weights_only`.
 
 import hashlib
 import json
-import os
 import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
+from internalize import own_code
 from internalize.checking import check_device
 from internalize.checkpoint import write_whole
-from internalize.curricula import View
+from internalize.curricula import Standing, View, end_attempt
 from internalize.errors import UserError
 from internalize.evaluation import wilson
+from internalize.journal import read_metrics
 from internalize.launch.plan import duration
 from internalize.lm import need, quiet
 from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import Outcome, Speaker, ask, perplexity, prompt_of, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, longest_row, out_of_memory, pad_of
+from internalize.lm.processes import Processes
 from internalize.lm.rows import Asked, Collate, Reading, StageRows, Stored
 from internalize.lm.tokens import FILLER, HINT, Template, add_specials, view_of, view_with
 from internalize.own_code import digest_of
 from internalize.provenance import provenance
-from internalize.training import read_metrics
 
 ViewOf = Callable[[int], View]  # of a row with so many units
 Notify = Callable[[Mapping[str, Any]], None]
@@ -52,27 +53,32 @@ CONTENT_FILE = "contents.json"  # digests of the files that a run is made from
 def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: None) -> Path:
     """Train, or go on from where an earlier attempt was saved; return the run's directory.
 
+    Every process that `torchrun` starts calls this; `notify` is told by the first one alone.
+
     Raises:
         UserError: for data, models and settings that cannot be used, each in one sentence; nothing is lost.
     """
     need("transformers", "accelerate", *(["peft"] if config.lora else []))
     quiet()
     check_device(config.device)
+    processes = Processes.here(config.device)
     directory = Path(out) / config.name()
     made_from = contents(config)
     _same_content(directory, made_from)
-    if not (directory / "result.json").exists():
+    if (directory / "result.json").exists():
+        return directory
+    if not processes.first:
+        Fit(config, directory, lambda _: None, processes).run()
+    else:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(directory / "config.json", json.dumps(config.to_json(), indent=1).encode())
             write_whole(directory / CONTENT_FILE, json.dumps(made_from, indent=1).encode())
         except OSError as error:
             raise UserError(f"{directory}: cannot be written ({error.strerror}).") from None
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise UserError("several processes cannot train one run yet; start it without `accelerate launch`.")
         try:
             with FileLock(directory / ".lock", timeout=0):
-                Fit(config, directory, notify).run()
+                Fit(config, directory, notify, processes).run()
         except Timeout:
             raise UserError(f"{directory}: another process is training this run; wait for it or stop it.") from None
     return directory
@@ -82,8 +88,7 @@ def contents(config: LMConfig) -> dict[str, str]:
     """A digest of every file that a run is made from, so that it never goes on with others under the same names."""
     paths = [config.data, config.valid, *config.tests().values(), Path(config.model) / "config.json"]
     paths += [config.text] if config.text else []
-    own = (spec.partition(".py:")[0] + ".py" for spec in (config.curriculum, config.score or "") if ".py:" in spec)
-    return {str(path): digest_of(path) for path in [*paths, *map(Path, own)] if path.exists()}
+    return {str(path): digest_of(path) for path in paths if path.exists()}
 
 
 def _same_content(directory: Path, now: Mapping[str, str]) -> None:
@@ -100,27 +105,24 @@ def _same_content(directory: Path, now: Mapping[str, str]) -> None:
 
 
 @dataclass
-class State:
+class State(Standing):
     """Where a run stands."""
 
-    stage: int = 0
     step: int = 0  # optimizer steps of finished attempts at stages
     tokens: int = 0  # tokens trained on in those, padding not counted
-    failures: int = 0
-    stuck: int = -1
-    learnt: list[int] = field(default_factory=list)  # stages that were passed, in whichever attempt
-    attempt: int = 0  # attempts at stages, so that each draws its own rows
     metrics_bytes: int = 0
     checkpoint: str = ""  # of the Trainer, within the present stage
     source: str = ""  # the folder in stages/ that the present stage began with; "": the model that was given
+    processes: int = 1  # that train: each step has so many times `batch` rows
     seconds: float = 0.0
 
 
 class Fit:
     """One run."""
 
-    def __init__(self, config: LMConfig, directory: Path, notify: Notify) -> None:
+    def __init__(self, config: LMConfig, directory: Path, notify: Notify, processes: Processes | None = None) -> None:
         self.config, self.directory, self.notify = config, directory, notify
+        self.processes = processes or Processes(device=config.device)
         self.curriculum = config.make_curriculum()
         self.score = scorer(config.score)
         self.state = self._restored()
@@ -137,7 +139,11 @@ class Fit:
         )
         self.valid = Asked.read(config.valid, reading, config.validation)
         self.tests = {name: Asked.read(path, reading, config.samples) for name, path in config.tests().items()}
-        self.rows = Stored.write(config.data, reading, directory / "data")
+        if self.processes.first:
+            self.rows = Stored.write(config.data, reading, directory / "data")
+        self.processes.wait()
+        if not self.processes.first:
+            self.rows = Stored.open(directory / "data")
         self.units = max([self.rows.units, *(t.units for t in self.valid.tokens)])
         self.specials = add_specials(self.tokenizer, self.curriculum, self.units)
         self.stages = self.curriculum.stages(self.units)
@@ -149,20 +155,22 @@ class Fit:
         self.model: Any = None
         self.started = time.monotonic() - self.state.seconds
 
-    def run(self) -> dict[str, Any]:
-        """Train to the end, write result.json and return it."""
+    def run(self) -> None:
+        """Train to the end, and write result.json."""
         self.begin()
         self.notify({"kind": "plan", "text": self.plan()})
         with out_of_memory(self.config.batch):
             while self.state.stage < self.stages:
                 self._train_stage()
             self._test_last()
-        return self._finish()
+        if self.processes.first:
+            self._finish()
+        self.processes.wait()
 
     def _test_last(self) -> None:
         """The model that is kept last, on every test file: as its stage shows it, with its chain, without one, and forced."""
-        last = max(int(path.name) for path in (self.directory / "stages").iterdir() if path.name.isdecimal())
-        self.model = load_model(str(self._stage(last))).to(self.config.device)
+        last = self.state.last
+        self.model = load_model(str(self._stage(last))).to(self.processes.device)
         views: dict[str, ViewOf] = {"stage": lambda units: view_of(self.curriculum, units, last)}
         views |= {"cot": self.curriculum.full, "direct": self.curriculum.direct, "forced": self.curriculum.direct}
         outcomes = {mode: self._outcomes(self.tests, view, mode == "forced") for mode, view in views.items()}
@@ -173,7 +181,7 @@ class Fit:
     def begin(self) -> None:
         """Load the model that the present stage begins with, with room for the tokens that were added."""
         source = self.directory / "stages" / self.state.source if self.state.source else self.config.model
-        self.model = load_model(str(source)).to(self.config.device)
+        self.model = load_model(str(source)).to(self.processes.device)
         added = len(self.tokenizer) - self.model.get_input_embeddings().num_embeddings
         if added > 0:
             from transformers import set_seed
@@ -191,7 +199,7 @@ class Fit:
         memory = 4 * parameters + 12 * trained  # weights; gradients and two moments
         rows = StageRows(self.rows, self.curriculum, self.specials, 0, config.batch, 0)
         batch = Collate(pad_of(self.tokenizer))([rows[index] for index in range(config.batch)])
-        batch = {name: value.to(config.device) for name, value in batch.items()}
+        batch = {name: value.to(self.processes.device) for name, value in batch.items()}
         times = []
         with out_of_memory(config.batch):
             for _ in range(3):
@@ -203,7 +211,7 @@ class Fit:
             torch.cuda.synchronize()
         steps, limited = config.schedule.budget, ""
         if config.tokens:
-            in_a_step = int(batch["attention_mask"].sum()) * config.accumulate
+            in_a_step = int(batch["attention_mask"].sum()) * config.accumulate * self.processes.size
             steps = min(steps, -(-config.tokens // in_a_step))
             limited = f" and {config.tokens:,} tokens"
         seconds = min(times) * config.accumulate * steps
@@ -212,9 +220,14 @@ class Fit:
             f"{parameters:,} parameters; about {memory / 2**30:.2g} GiB for weights, gradients and moments, and "
             f"{self.stages * 4 * parameters / 2**30:.2g} GiB on disk for {self.stages} stage(s)\n"
             f"{len(self.rows):,} training rows{skipped}, chains of up to {self.units} {config.units}s; at most "
-            f"{config.schedule.budget:,} steps of {config.batch * config.accumulate} rows{limited}: about {duration(seconds)} "
+            f"{config.schedule.budget:,} steps of {self.step_rows} rows{limited}: about {duration(seconds)} "
             f"of training if the whole budget is needed, and the asking in between"
         )
+
+    @property
+    def step_rows(self) -> int:
+        """Rows in an optimizer step, over all processes."""
+        return self.config.batch * self.config.accumulate * self.processes.size
 
     # -- one stage ---------------------------------------------------------------------------------------------------------
 
@@ -242,8 +255,8 @@ class Fit:
         from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
         config, state = self.config, self.state
-        count = limit * config.batch * config.accumulate
-        rows = StageRows(self.rows, self.curriculum, self.specials, state.stage, count, hash_seed(config.seed, state.attempt))
+        seed = hash_seed(config.seed, state.attempt)
+        rows = StageRows(self.rows, self.curriculum, self.specials, state.stage, limit * self.step_rows, seed)
         arguments = TrainingArguments(
             output_dir=str(self.directory / "trainer"),
             per_device_train_batch_size=config.batch,
@@ -267,6 +280,7 @@ class Fit:
             remove_unused_columns=False,
             dataloader_pin_memory=config.device != "cpu",
             seed=config.seed,
+            ddp_find_unused_parameters=False,
         )
         arguments._n_gpu = min(arguments.n_gpu, 1)  # one process trains on one device
         trainer = Trainer(
@@ -285,33 +299,25 @@ class Fit:
         self._test("adapted")
         self._record("validation", "adapted", {"stage": self._outcomes({"valid": self.valid}, self._target())})
         self._record_text("adapted")
-        end = {"stage": state.stage, "attempt": state.attempt, "passed": passed, "step": state.step, "tokens": state.tokens}
-        self._write({"kind": "end", **end})
-        # An attempt that the budget cut off replaces no model that was learnt.
-        kept = state.stage in state.learnt and not passed
-        state.learnt = sorted({*state.learnt, *([state.stage] if passed else [])})
-        state.attempt, state.checkpoint = state.attempt + 1, ""
+        stage, attempt, state.checkpoint = state.stage, state.attempt, ""
         spent = state.step >= schedule.budget or self.tokens_spent(0)
-        if not passed and not spent and schedule.kind == "adaptive" and schedule.exhausted == "rollback":
-            state.failures, state.stuck = state.failures + 1, state.stage
-            back = min(state.failures, state.stage)
-            self._write({"kind": "rollback", "stage": state.stage, "to": state.stage - back, "step": state.step})
-            if back:
-                state.source = str(state.stage - back)
-                self.model = load_model(str(self._stage(state.stage - back))).to(self.config.device)
-                state.stage -= back - 1
-            else:  # of the first stage there is nothing to go back to
-                self._save_stage()
-                state.source = "0"
-        else:
-            if not kept:
-                self._save_stage()
-            state.source = str(state.stage)
-            stop = spent or (not passed and schedule.kind == "adaptive" and schedule.exhausted == "stop")
-            state.failures = state.failures if state.stage < state.stuck else 0
-            state.stage = self.stages if stop else state.stage + 1
+        move = end_attempt(schedule, state, self.stages, passed, spent)
+        if move.save:
+            self._save_stage(stage)
+        end = {"stage": stage, "attempt": attempt, "passed": passed, "saved": move.save}
+        self._write({"kind": "end", **end, "step": state.step, "tokens": state.tokens})
+        state.source = str(stage)
+        if move.back is not None:
+            self._write({"kind": "rollback", "stage": stage, "to": move.back, "step": state.step})
+            state.source = str(move.back)
+            if move.back < stage:
+                self.model = load_model(str(self._stage(move.back))).to(self.processes.device)
+        if move.over:
+            state.stage = self.stages
         self._save()
-        shutil.rmtree(self.directory / "trainer", ignore_errors=True)
+        if self.processes.first:
+            shutil.rmtree(self.directory / "trainer", ignore_errors=True)
+        self.processes.wait()
 
     def _adapted(self, model: Any) -> Any:
         if not self.config.lora:
@@ -346,11 +352,13 @@ class Fit:
         return lambda units: view_of(self.curriculum, units, stage)
 
     def _outcomes(self, sets: Mapping[str, Asked], view: ViewOf, forced: bool = False, model: Any = None) -> dict[str, Outcome]:
-        speaker = self.speaker(model)
-        return {
-            name: Outcome.of(ask(speaker, asked, [view(t.units) for t in asked.tokens], forced), asked.records, self.score)
-            for name, asked in sets.items()
-        }
+        speaker, share = self.speaker(model), self.processes.share
+        found = {}
+        for name, asked in sets.items():
+            mine = Asked(asked.path, share(asked.records), share(asked.tokens))
+            written = ask(speaker, mine, [view(tokens.units) for tokens in mine.tokens], forced) if len(mine) else []
+            found[name] = Outcome.of(self.processes.gather(written), asked.records, self.score)
+        return found
 
     def validate(self, model: Any) -> float:
         """Accuracy of `model` on the validation rows in the present stage's view."""
@@ -411,8 +419,10 @@ class Fit:
     def _stage(self, stage: int) -> Path:
         return self.directory / "stages" / str(stage)
 
-    def _save_stage(self) -> None:
-        folder = self._stage(self.state.stage)
+    def _save_stage(self, stage: int) -> None:
+        if not self.processes.first:
+            return
+        folder = self._stage(stage)
         fresh = folder.with_name(f"{folder.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         self.model.save_pretrained(fresh)  # safetensors: transformers 5 writes nothing else
@@ -425,27 +435,30 @@ class Fit:
             "longest_chain": self.units,
             "reading": {name: getattr(self.config, name) for name in ("format", "delimiter", "too_long")},
             "score": self.config.score,
-            "stage": self.state.stage,
+            "code": own_code.sources(self.config.curriculum, self.config.score),
+            "stage": stage,
         }
         (fresh / STAGE_FILE).write_text(json.dumps(about, indent=1), encoding="utf-8")
-        (fresh / "README.md").write_text(self._card(), encoding="utf-8")
+        (fresh / "README.md").write_text(self._card(stage), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
 
-    def _card(self) -> str:
+    def _card(self, stage: int) -> str:
         """The model card: how to ask this model with nothing of ours installed."""
-        shown = self._target()(self.units).shown
+        shown = view_of(self.curriculum, self.units, stage).shown
         hint = f"`{HINT.format(shown)}` " if self.curriculum.hint else "nothing else "
         if self.curriculum.removed == "filler" and shown < self.units:
             hint += f"and `{FILLER}` for each token of the chain that is gone "
         template = "the tokenizer's chat template" if self.config.chat else "the question and a line end"
         return (
-            f"# Stage {self.state.stage} of {self.stages}\n\nTrained by internalize from `{self.config.model}`: {shown} of "
+            f"# Stage {stage} of {self.stages}\n\nTrained by internalize from `{self.config.model}`: {shown} of "
             f"{self.units} {self.config.units}s of the chain are written before the answer.\n\nPrompt: {template}, then {hint}"
             f"(`generate(do_sample=False)`). The answer follows `####`.\n"
         )
 
     def _write(self, row: dict[str, Any]) -> None:
+        if not self.processes.first:
+            return
         line = (json.dumps(row) + "\n").encode()
         with (self.directory / "metrics.jsonl").open("ab") as file:
             file.write(line)
@@ -453,27 +466,34 @@ class Fit:
         self.notify({"stages": self.stages, "seconds": time.monotonic() - self.started, **row})
 
     def _save(self) -> None:
+        if not self.processes.first:
+            return
         self.state.seconds = time.monotonic() - self.started
         write_whole(self.directory / "state.json", json.dumps(asdict(self.state)).encode())
 
     def _restored(self) -> State:
-        """The state that was saved last; what metrics.jsonl holds beyond it is cut off."""
+        """The state that was saved last; what metrics.jsonl holds beyond it is cut off. Raises `UserError`."""
         file, metrics = self.directory / "state.json", self.directory / "metrics.jsonl"
-        state = State()
+        state = State(processes=self.processes.size)
         if file.exists():
             try:
                 state = State(**json.loads(file.read_text()))
             except (ValueError, TypeError):
                 raise UserError(f"{file}: it is damaged; delete {self.directory} to train from the beginning.") from None
-        if metrics.exists():
+        if state.processes != self.processes.size:
+            raise UserError(
+                f"{self.directory}: it was begun with {state.processes} process(es) and can only go on with as many, not with "
+                f"{self.processes.size}."
+            )
+        if metrics.exists() and self.processes.first:
             if metrics.stat().st_size < state.metrics_bytes:
                 raise UserError(f"{metrics}: it was cut; delete {self.directory} to train from the beginning.")
             with metrics.open("r+b") as opened:
                 opened.truncate(state.metrics_bytes)
         return state
 
-    def _finish(self) -> dict[str, Any]:
-        rows = read_metrics(self.directory)
+    def _finish(self) -> None:
+        rows, size = read_metrics(self.directory), self.processes.size
         last: dict[str, dict[str, Any]] = {}
         texts = {row["moment"]: row["perplexity"] for row in rows if row["kind"] == "text" and row["moment"] != "adapted"}
         kept = ("accuracy", "low", "high", "n", "tokens", "before_answer")
@@ -481,7 +501,7 @@ class Fit:
             if row["kind"] == "test" and row["moment"] == "final":
                 last.setdefault(row["mode"], {})[row["split"]] = {name: row[name] for name in kept}
         result = {
-            "command": self.config.command(),
+            "command": (f"torchrun --nproc_per_node {size} -m " if size > 1 else "") + self.config.command(),
             "settings": self.config.changed(),
             "seed": self.config.seed,
             "stages": self.stages,
@@ -498,7 +518,6 @@ class Fit:
         }
         write_whole(self.directory / "result.json", json.dumps(result, indent=1).encode())
         self.notify({"kind": "result", **result})
-        return result
 
 
 class Checks:

@@ -7,6 +7,7 @@ its runs or from a committed file of rows.
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +15,17 @@ from typing import Any, Literal
 
 import polars
 
+from internalize import own_code
 from internalize.api import configure, train
 from internalize.checkpoint import write_whole
-from internalize.config import RunConfig
+from internalize.config import ID, RunConfig, flat
 from internalize.errors import UserError
 from internalize.evaluation import SUCCESS, wilson
 from internalize.launch import Plan, make_plan
 from internalize.report import render_page
 from internalize.runs import Run
+
+MEASURED = {"steps", "seed", "shown", "split", "mode", "accuracy"}  # columns of a study that are no settings
 
 Scale = Literal["laptop", "paper"]
 Cells = Callable[[Scale], list[RunConfig]]
@@ -154,59 +158,77 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 def outcomes(rows: Sequence[Mapping[str, Any]]) -> polars.DataFrame:
     """One line for each seed, mode and split: settings, accuracy and success, steps, seconds, and where it comes from."""
     lines = []
-    configs: dict[str, dict[str, Any]] = {}
+    runs: dict[str, dict[str, Any]] = {}
     for row in rows:
-        about = _about(row, configs)
+        about = _about(row, runs)
         for mode, splits in row["accuracy"].items():
             for split, accuracy in splits.items():
                 lines.append({**about, "mode": mode, "split": split, "accuracy": accuracy, "success": accuracy > SUCCESS})
-    return polars.DataFrame(lines, infer_schema_length=None)
+    return _with_settings(lines, runs)
 
 
 def curves(rows: Sequence[Mapping[str, Any]]) -> polars.DataFrame:
-    """One line for each seed, stage and split: the number of units shown, and accuracy after adaptation."""
+    """One line for each seed, stage and split: settings, the number of units shown, and accuracy after adaptation."""
     lines = []
-    configs: dict[str, dict[str, Any]] = {}
+    runs: dict[str, dict[str, Any]] = {}
     for row in rows:
-        about = _about(row, configs)
+        about = _about(row, runs)
         for stage in row["curve"]:
             for split, accuracy in stage["accuracy"].items():
                 lines.append({**about, "shown": stage["shown"], "at": stage["step"], "split": split, "accuracy": accuracy})
-    return polars.DataFrame(lines, infer_schema_length=None)
+    return _with_settings(lines, runs)
 
 
-def _about(row: Mapping[str, Any], configs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Settings and circumstances of a row; `configs` remembers the settings that were seen."""
+def _with_settings(lines: list[dict[str, Any]], runs: Mapping[str, dict[str, Any]]) -> polars.DataFrame:
+    """`lines` with the settings of each one's run."""
+    settings = polars.DataFrame(list({values["run"]: values for values in runs.values()}.values()), infer_schema_length=None)
+    frame = polars.DataFrame(lines, infer_schema_length=None)
+    return frame.join(settings, on="run", how="left", maintain_order="left") if lines else frame
+
+
+def _about(row: Mapping[str, Any], runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Whose row it is, and its circumstances; `runs` remembers the settings that were seen."""
     key = json.dumps(row["settings"], sort_keys=True)
-    if key not in configs:
-        configs[key] = _settings(row["settings"])
+    if key not in runs:
+        runs[key] = _settings(row["settings"])
     return {
-        **configs[key],
+        "run": runs[key]["run"],
         **{name: row[name] for name in ("seed", "parameters", "steps", "seconds")},
-        "left": row["curve"][-1]["shown"] if row["curve"] else None,
+        "left": still_shown(row),
         "commit": row.get("commit"),
         "cores": row.get("machine", {}).get("cores"),
+        "headline": next((split for split in next(iter(row["accuracy"].values())) if split != ID), ID),
     }
+
+
+def still_shown(row: Mapping[str, Any]) -> int | None:
+    """The units that the final model still writes: those of the last stage that left its weights. Rows of earlier versions may
+    have points of stages beyond it, and number none.
+    """
+    last = row.get("stages_reached", len(row["curve"])) - 1
+    return next((point["shown"] for at, point in enumerate(row["curve"]) if point.get("stage", at) == last), None)
 
 
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of a configuration. Of a curriculum in somebody's file that need not lie here, the name is enough."""
-    curriculum, _, digest = settings.get("curriculum", RunConfig.curriculum).partition("@")
-    config = configure(RunConfig(), **{**settings, "curriculum": RunConfig.curriculum if digest else curriculum})
-    model, optimizer = config.model, config.optimizer
-    return {
-        "run": config.hash() + digest,
-        "task": config.task_name,
+    """What is told of a configuration: the names that studies use, and every setting by its own name, and by the last part of
+    it where no other is called so. Of a task or a curriculum in somebody's file that need not lie here, the name is enough.
+    """
+    own = {name: value for name, value in settings.items() if name in ("task", "curriculum") and own_code.is_own(value)}
+    unread = {*own, *(("inputs", "validation", "evaluation") if "task" in own else ())}  # these speak of the task's symbols
+    config = configure(RunConfig(), **{name: value for name, value in settings.items() if name not in unread})
+    values = dict(flat(dataclasses.asdict(config))) | dict(flat({name: settings[name] for name in unread if name in settings}))
+    last = Counter(name.rpartition(".")[2] for name in values)
+    short = {name.rpartition(".")[2]: value for name, value in values.items() if last[name.rpartition(".")[2]] == 1}
+    told = {
+        "run": config.hash() + "".join(value.partition("@")[2] for value in own.values()),
+        "task": own_code.short(own.get("task", config.task_name)),
         "T": config.steps,
-        "curriculum": curriculum.rpartition("/")[2],
-        **{name: getattr(config, name) for name in ("inputs", "labels")},
-        **{name: getattr(model, name) for name in ("layers", "width", "heads", "mlp")},
-        "positions": model.positions if config.position_ids == "compacted" else f"{model.positions}, kept",
-        **{name: getattr(config.removal, name) for name in ("hint", "removed", "smoothing", "replay")},
-        **{name: getattr(optimizer, name) for name in ("reset", "beta2", "lr", "batch")},
+        "curriculum": own_code.short(values["curriculum"]),
+        "positions": config.model.positions if config.position_ids == "compacted" else f"{config.model.positions}, kept",
         "budget": config.schedule.budget,
-        "headline": config.test_splits()[1],
     }
+    every = {name: value for name, value in {**values, **short}.items() if name not in MEASURED} | told
+    return {name: ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value for name, value in every.items()}
 
 
 def success_table(frame: polars.DataFrame, *by: str) -> polars.DataFrame:

@@ -3,26 +3,33 @@
 from functools import lru_cache
 from pathlib import Path
 
+from internalize import own_code
 from internalize.errors import UserError
 from internalize.tasks.automaton_file import parse_automaton, read_automaton
 from internalize.tasks.base import ANSWER, PADDING, PROMPT, Part, Task, Trace, Traces
 from internalize.tasks.groups import group
 from internalize.tasks.multiplication import Multiplication
+from internalize.tasks.own import load
 from internalize.tasks.parity import SparseParity
 from internalize.tasks.semiautomata import Semiautomaton, Simulation
+from internalize.tasks.sequences import SequenceTask
 
-__all__ = ["ANSWER", "PADDING", "PROMPT", "Multiplication", "Part", "Semiautomaton", "Simulation", "SparseParity"]
-__all__ += ["Task", "Trace", "Traces", "inline", "make", "semiautomaton"]
+__all__ = ["ANSWER", "PADDING", "PROMPT", "Multiplication", "Part", "Semiautomaton", "SequenceTask", "Simulation"]
+__all__ += ["SparseParity", "Task", "Trace", "Traces", "inline", "make", "semiautomaton"]
 
 
 def make(name: str, steps: int, sampled_start: bool = False) -> Task:
     """The task called `name` over inputs of `steps` symbols. Raises `UserError`.
 
-    Names: those of `semiautomaton`, "parity:<k>" (of `steps` bits), and "multiply" (numbers of `steps` digits).
+    Names: those of `semiautomaton`, "parity:<k>" (of `steps` bits), "multiply" (numbers of `steps` digits), and
+    "mine.py:MyTask" for a class of the user's own.
     """
     kind, _, size = name.partition(":")
-    if kind in ("parity", "multiply") and sampled_start:
+    own = own_code.is_own(name)
+    if sampled_start and (own or kind in ("parity", "multiply")):
         raise UserError(f'task "{name}" has no start state to sample; leave out --start.')
+    if own:
+        return load(name, steps)
     if kind == "parity":
         if not (size.isascii() and size.isdigit()):
             raise UserError(f'task "{name}": give the number of support bits, as in parity:10.')
@@ -51,5 +58,7 @@ def semiautomaton(name: str) -> Semiautomaton:
 
 
 def inline(name: str) -> str:
-    """`name`, or the JSON text of an automaton where `name` is the path of its file, so that a configuration is complete."""
-    return read_automaton(Path(name)) if name.endswith(".json") else name
+    """`name`, so that a configuration is complete: for the path of an automaton's file the JSON text in it, and for a class of
+    the user's own with the digest of its file.
+    """
+    return read_automaton(Path(name)) if name.endswith(".json") else own_code.pin(name)

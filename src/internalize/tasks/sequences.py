@@ -38,14 +38,17 @@ class SequenceTask(ABC):
         """The number of input symbols."""
 
     @property
-    @abstractmethod
     def units(self) -> int:
-        """The number of units in a full chain."""
+        """The number of units in a full chain; unless a subclass says it, that of one trace."""
+        return int(self._one().segment.max()) + 1
 
     @property
-    @abstractmethod
     def longest(self) -> int:
-        """Tokens in a full trace."""
+        """Tokens in a full trace; unless a subclass says it, those of one trace."""
+        return int(self._one().tokens.shape[1])
+
+    def _one(self) -> Traces:
+        return self.trace(np.zeros((1, self.length), np.int64))
 
     @property
     @abstractmethod

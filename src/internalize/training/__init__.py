@@ -1,9 +1,8 @@
 """Training: seeds of one configuration, from the first step to their results."""
 
 from internalize.training.data import check_data
-from internalize.training.loop import SeedRun, batch_loss, new_model, read_metrics
+from internalize.training.loop import SeedRun, batch_loss, new_model
 from internalize.training.systems import stage_file, system, systems
 from internalize.training.together import train_together
 
-__all__ = ["SeedRun", "batch_loss", "check_data", "new_model", "read_metrics", "stage_file", "system", "systems"]
-__all__ += ["train_together"]
+__all__ = ["SeedRun", "batch_loss", "check_data", "new_model", "stage_file", "system", "systems", "train_together"]

@@ -34,10 +34,11 @@ from internalize.checkpoint import (
     write_whole,
 )
 from internalize.config import OptimizerConfig, RunConfig
-from internalize.curricula import View
+from internalize.curricula import Standing, View, end_attempt
 from internalize.errors import UserError
 from internalize.evaluation import SUCCESS, Accuracy, certify, measure, wilson
 from internalize.evaluation.certificate import draw
+from internalize.journal import read_metrics
 from internalize.models import Transformer, kernel
 from internalize.provenance import provenance
 from internalize.rendering import Batch, Vocabulary, render
@@ -55,15 +56,12 @@ Notify = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass
-class Progress:
+class Progress(Standing):
     """Where a run stands; saved with the weights."""
 
-    stage: int = 0
     step: int = 0  # optimizer steps so far
     stage_step: int = 0  # of which in this stage
     warmed: int = 0  # steps since the moments were last reset
-    failures: int = 0  # times that a stage was given up since one beyond `stuck` was learnt
-    stuck: int = -1  # the stage that was given up last
     seconds: float = 0.0
     metrics_bytes: int = 0
 
@@ -240,37 +238,37 @@ class SeedRun:
 
     def _end_stage(self, passed: bool) -> None:
         at, schedule = self.progress, self.config.schedule
-        views = {"stage": self.target(), "cot": self.curriculum.full(self.task.units)}
         lengths = {f"length {view.shown}": view for view in self.curriculum.judged(self.task.units, at.stage)}
-        self._evaluate("adapted", views | lengths)
+        self._evaluate("adapted", self._modes() | lengths)
         self._record("validation", "adapted", lengths, self._judged_on())
-        spent = at.step >= schedule.budget
-        rollback = not passed and not spent and schedule.exhausted == "rollback"
-        if rollback:
-            self._roll_back()
-        else:
-            save_model(stage_file(self.directory, at.stage), self.model, stage=at.stage)
-            last = at.stage == self.stages - 1
-            if last or spent or (not passed and schedule.exhausted == "stop"):
-                self._evaluate("final", views | {"direct": self.curriculum.direct(self.task.units)})
-                at.stage = self.stages
-            else:
-                at.failures = at.failures if at.stage < at.stuck else 0
-                at.stage += 1
+        stage, attempt = at.stage, at.attempt
+        move = end_attempt(schedule, at, self.stages, passed, spent=at.step >= schedule.budget)
+        if move.save:
+            save_model(stage_file(self.directory, stage), self.model, stage=stage)
+        end = {"stage": stage, "attempt": attempt, "passed": passed, "saved": move.save, "step": at.step}
+        self._write({"kind": "end", **end})
+        if move.back is not None:
+            self._write({"kind": "rollback", "stage": stage, "to": move.back, "step": at.step})
+            if move.back < stage:
+                self._take_up(move.back)
+        if move.over:
+            if not (move.save and at.last == stage):  # what the budget cut off is less than what was learnt before
+                self._take_up(at.last)
+            at.stage = at.last
+            self._evaluate("final", self._modes() | {"direct": self.curriculum.direct(self.task.units)})
+            at.stage = self.stages
         at.stage_step = 0
-        if self.config.optimizer.reset or rollback:
+        if self.config.optimizer.reset or move.back is not None:
             self.optimizer = new_optimizer(self.model, self.config.optimizer)
             at.warmed = 0
 
-    def _roll_back(self) -> None:
-        """Take up the weights from the end of an earlier stage; of the first one there is nothing to go back to."""
-        at = self.progress
-        at.failures, at.stuck = at.failures + 1, at.stage
-        back = min(at.failures, at.stage)
-        self._write({"kind": "rollback", "stage": at.stage, "to": at.stage - back, "step": at.step})
-        if back:
-            self.model.load_state_dict(load_model(stage_file(self.directory, at.stage - back)).state_dict())
-            at.stage -= back - 1
+    def _modes(self) -> dict[str, View]:
+        """The views that the present stage's model is judged in, by name: as the stage shows it, and with the full chain."""
+        return {"stage": self.target(), "cot": self.curriculum.full(self.task.units)}
+
+    def _take_up(self, stage: int) -> None:
+        """Go on with the weights from the end of an earlier stage."""
+        self.model.load_state_dict(load_model(stage_file(self.directory, stage)).state_dict())
 
     def measure(self, splits: Mapping[str, Traces], view: View) -> dict[str, Accuracy]:
         """The present model's accuracy on each split when it writes what `view` shows."""
@@ -293,6 +291,7 @@ class SeedRun:
                         "kind": part,
                         "moment": moment,
                         "stage": self.progress.stage,
+                        "attempt": self.progress.attempt,
                         "step": self.progress.step,
                         "mode": mode,
                         "shown": view.shown,
@@ -415,15 +414,3 @@ def batch_loss(model: Transformer, rows: Batch) -> Tensor:
     # The last column is never read: nothing comes after it.
     logits = model(tokens[:, :-1], positions[:, :-1], first=rows.first)
     return F.cross_entropy(logits[target], tokens[:, rows.first + 1 :][target])
-
-
-def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The rows of a seed's metrics.jsonl. Raises `UserError` with the line of the first bad row."""
-    path = directory / "metrics.jsonl"
-    rows = []
-    for number, line in enumerate(path.read_text().splitlines(), 1) if path.exists() else ():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            raise UserError(f"{path}, line {number}: not a JSON row; delete {directory} to train this seed again.") from None
-    return rows
