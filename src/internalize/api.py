@@ -171,6 +171,7 @@ def certify(
     seed: int | None = None,
     splits: Sequence[str] = (),
     samples: int = 2000,
+    number: int = 0,
     epsilon: float = 0.05,
     confidence: float = 0.95,
     search: bool = False,
@@ -187,6 +188,7 @@ def certify(
         seed: of which seed; left out, of the first finished one.
         splits: distributions of inputs; left out, uniform and the task's whole battery.
         samples: fresh test inputs of each.
+        number: of the draw; each number gives other fresh inputs.
         epsilon: the loss of accuracy that is allowed.
         confidence: of each kind of interval, over all splits at once.
         search: also look for the distribution on which fast is worst, and certify on fresh draws of it.
@@ -202,7 +204,7 @@ def certify(
     if search:
         worst, _ = worst_distribution(slow, fast, asked, progress=progress)
         names = (*names, worst)
-    fresh = draw(asked, names, samples)
+    fresh = draw(asked, names, samples, number)
     return compare(slow, fast, asked, fresh, epsilon=epsilon, confidence=confidence, seed=seed or 0)
 
 
@@ -215,6 +217,7 @@ def fast_when_sure(
     seed: int | None = None,
     splits: Sequence[str] = (),
     samples: int = 2000,
+    number: int = 0,
     calibration: Sequence[str] = (ID,),
     confidence: float = 0.95,
 ) -> Selective:
@@ -234,7 +237,7 @@ def fast_when_sure(
         raise UserError(f"samples is {samples}; it must be at least 1.")
     stream = numpy_stream(0, "calibration inputs")
     inputs = np.concatenate([asked.sample_inputs(name, samples, stream, "validation") for name in calibration])
-    fresh = draw(asked, tuple(splits) or (ID, *asked.battery()), samples)
+    fresh = draw(asked, tuple(splits) or (ID, *asked.battery()), samples, number)
     return select(fast, slow, asked, inputs, fresh, max_risk, confidence, seed or 0)
 
 

@@ -6,9 +6,13 @@ import torch
 
 from internalize import curricula
 from internalize.config import ModelConfig, RunConfig
-from internalize.evaluation import draw_splits, generate, measure
+from internalize.evaluation import ModelProcedure, draw_splits, generate, measure
+from internalize.evaluation.certificate import equal
+from internalize.evaluation.procedures import true_answers
+from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
-from internalize.tasks import make
+from internalize.tasks import Trace, Traces, make
+from internalize.tasks.base import NOTHING
 from internalize.training import new_model
 
 CONFIG = RunConfig(task="C3", steps=6, model=ModelConfig(layers=2, width=16, heads=4, mlp=16))
@@ -65,3 +69,56 @@ def test_test_inputs_do_not_depend_on_other_splits_or_calls() -> None:
     alone = draw_splits(TASK, ["sticky"], 50, "test")["sticky"]
     beside = draw_splits(make("C3", 6), ["uniform", "sticky"], 50, "test")["sticky"]
     assert (alone.tokens == beside.tokens).all()
+
+
+RAGGED = [Trace((1, 2), ((3,), (4, 5), (6,)), (7,)), Trace((1, 2, 3), (), (4, 5)), Trace((9,), ((8, 8),), (1, 2, 3))]
+
+
+@pytest.mark.parametrize("spec", ["cot", "left", "e2e", "right"])
+@pytest.mark.parametrize("removed", ["drop", "filler"])
+def test_rows_of_different_lengths_are_written_and_judged_as_each_alone(spec: str, removed: Any) -> None:
+    vocabulary = Vocabulary(tuple("0123456789"), units=3)
+    model = Transformer(ModelConfig(width=16, heads=4, mlp=16), vocabulary.size, 24, torch.Generator().manual_seed(1)).double()
+    options = curricula.RemovalConfig(removed=removed if spec != "cot" else "drop")
+    view = curricula.make(spec, options).target(3, 1)
+    alone = [generate(model, render(Traces.of([row]), [view], vocabulary))[0] for row in RAGGED]
+    traces = Traces.of(RAGGED * 40)
+    batch = render(traces, [view], vocabulary)
+    written = generate(model, batch)
+    for row, tokens in enumerate(written):
+        whole = alone[row % 3]
+        assert (tokens[: len(whole)] == whole).all()
+        assert (tokens[len(whole) :] == vocabulary.PAD).all()
+    # Of rows whose answer is what the model writes, all are right, and where any token of it is another one, none is.
+    own = [
+        row._replace(answer=tuple(int(t) for t in whole[-len(row.answer) :] - 3))
+        for row, whole in zip(RAGGED, alone, strict=True)
+    ]
+    wrong = [row._replace(answer=(*row.answer[:-1], (row.answer[-1] + 1) % 10)) for row in own]
+    measured = measure(model, vocabulary, {"own": Traces.of(own), "wrong": Traces.of(wrong[:2])}, view)
+    assert (measured["own"].correct, measured["own"].distinct) == (3, 3)
+    assert measured["wrong"].correct == 0
+
+
+def test_costs_and_answers_of_rows_of_different_lengths() -> None:
+    rows = [RAGGED[0], RAGGED[1]]
+
+    class Two:
+        """A task with two inputs."""
+
+        tokens, units, longest = tuple("0123456789"), 3, 9
+
+        def trace(self, inputs: np.ndarray) -> Traces:
+            return Traces.of([rows[int(row)] for row in inputs[:, 0]])
+
+    vocabulary = Vocabulary(Two.tokens, units=3)
+    model = Transformer(ModelConfig(width=16, heads=4, mlp=16), vocabulary.size, 24, torch.Generator().manual_seed(1))
+    system = ModelProcedure("it", model, Two(), curricula.make("cot").full(3))  # type: ignore[arg-type]
+    both, alone = (system(np.array(which), np.random.default_rng(0)) for which in ([[0], [1]], [[1]]))
+    assert both.tokens.tolist() == [5, 2]
+    assert both.operations[1] == alone.operations[0]
+    assert both.confidence[1] == pytest.approx(alone.confidence[0])
+    assert (both.answers[1] == alone.answers[0]).all()
+    assert both.answers[0, 1] == NOTHING
+    assert true_answers(Two(), np.array([[0], [1]])).tolist() == [[7, NOTHING], [4, 5]]  # type: ignore[arg-type]
+    assert equal(np.array([[7]]), np.array([[7, NOTHING]])).all()

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import internalize
-from internalize import Reply, UserError, cli
+from internalize import Reply, Run, RunConfig, SequenceTask, UserError, cli
+from internalize.api import configure
 from internalize.curricula import EndToEnd
 from internalize.evaluation import Cascade, MajorityVote, ModelProcedure, Rule, certify, worst_distribution
 from internalize.evaluation.certificate import draw
@@ -25,6 +26,7 @@ from internalize.rendering import Vocabulary
 from internalize.tasks import make
 from internalize.tasks.base import Ints
 from internalize.theory import construct
+from internalize.training import SeedRun
 from tiny import TINY
 
 C3 = make("C3", 8)
@@ -283,3 +285,25 @@ def test_a_procedure_of_ones_own(tmp_path: Path) -> None:
     assert cot.certificate(0) is None
     with pytest.raises(UserError, match='no stage of "cot" trained a model that writes no chain'):
         internalize.certify(cot.path, samples=10)
+
+
+def test_fresh_inputs_are_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run was certified on at its end is not asked again, and each draw of the command asks other inputs."""
+    asked: dict[str, set[tuple[int, ...]]] = {}
+    name = "run"
+
+    def seen(self: Any, distribution: str, count: int, rng: Any, part: Any, real: Any = SequenceTask.sample_inputs) -> Any:
+        inputs = real(self, distribution, count, rng, part)
+        if part == "test" and distribution == "uniform":
+            asked[name] = set(map(tuple, inputs.tolist()))
+        return inputs
+
+    config = configure(RunConfig(), **{**TINY, "steps": 24, "evaluation": {**TINY["evaluation"], "certificate": 50}})
+    directory = tmp_path / config.name() / "seed-0"
+    monkeypatch.setattr(SequenceTask, "sample_inputs", seen)
+    Run(directory.parent, config).create([0])
+    SeedRun(config, 0, directory, lambda _: None).run()
+    for name in ("--draw 0", "--draw 1"):
+        cli.main(["certify", str(directory.parent), "--samples", "50", "--splits", "uniform", *name.split()])
+    assert {len(inputs) for inputs in asked.values()} == {50}
+    assert len(set.union(*asked.values())) == 150

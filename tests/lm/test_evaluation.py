@@ -1,11 +1,15 @@
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("transformers")
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from internalize.errors import UserError
 from internalize.lm.collect import Question, collect, good_chains, parse, questions
@@ -153,3 +157,49 @@ def test_stories_are_right_and_no_test_story_is_a_training_story_with_other_name
         assert [int(step.split()[3]) for step in record.steps] == [sum(sums(record)[: n + 1]) % 3 for n in range(4)]
     kinds = {part: {events(record) for record in some} for part, some in parts.items()}
     assert not kinds["train"] & kinds["test"]
+
+
+def small(vocabulary: int) -> tuple[Any, Any]:
+    tokenizer = word_tokenizer(["a", "b", "1"])
+    config = GPT2Config(
+        vocab_size=vocabulary, n_positions=128, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1, pad_token_id=0
+    )
+    torch.manual_seed(0)
+    return GPT2LMHeadModel(config).eval(), tokenizer
+
+
+def test_the_probability_of_what_was_written_is_that_of_the_model() -> None:
+    model, tokenizer = small(len(word_tokenizer(["a", "b", "1"])))
+    prompts = [tokenizer(text)["input_ids"] for text in ("a b", "b a a b 1", "1")]
+    rows: list[tuple[np.ndarray, np.ndarray]] = []
+
+    class Seen(Speaker):
+        def _written(self, row: np.ndarray, chances: np.ndarray) -> Written:
+            rows.append((row, chances))
+            return super()._written(row, chances)
+
+    Seen(model, tokenizer, Specials(-1, ()), batch=2).write(prompts, 6)
+    for prompt, (row, chances) in zip(sorted(prompts, key=len), rows, strict=True):
+        with torch.no_grad():
+            logits = model(torch.tensor([[*prompt, *row.tolist()]])).logits[0, len(prompt) - 1 : -1]
+        end = next((at for at, token in enumerate(row) if token == tokenizer.eos_token_id), len(row) - 1)
+        expected = logits.log_softmax(-1).gather(-1, torch.tensor(row)[:, None])[: end + 1, 0]
+        np.testing.assert_allclose(chances[: end + 1], expected, atol=1e-5)
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs the peak of resident memory")
+def test_asking_keeps_nothing_of_the_size_of_the_vocabulary_for_each_token() -> None:
+    model, tokenizer = small(50_000)
+    speaker = Speaker(model, tokenizer, Specials(-1, ()), batch=32)
+    prompts = [tokenizer("a b")["input_ids"]] * 32
+
+    def memory(kind: str) -> int:
+        (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind)]
+        return int(line.split()[1]) * 1024
+
+    speaker.write(prompts, 4)  # what is allocated once
+    Path("/proc/self/clear_refs").write_text("5")
+    before = memory("VmRSS")
+    speaker.write(prompts, 64)
+    one_step = 32 * 50_000 * 4
+    assert memory("VmHWM") - before < 16 * one_step

@@ -16,7 +16,7 @@ from internalize.errors import UserError
 from internalize.lm.example import word_tokenizer
 from internalize.lm.records import Record, write
 from internalize.lm.rows import Collate, Reading, StageRows, Stored
-from internalize.lm.tokens import IGNORED, Template, add_specials, encode, show, view_of
+from internalize.lm.tokens import IGNORED, Template, add_specials, encode, show, view_of, view_with
 from internalize.tasks import ANSWER, PROMPT
 
 TEXTS = ["what is 12 + 30 ?", "first 12 + 30 = 42 .", "#### 42", "then it is 7.5 , or -3\n", "漢字 é #### 1"] * 3
@@ -125,7 +125,7 @@ def test_what_a_stage_shows(steps: int, spec: str, data: st.DataObject) -> None:
     tokens = encode(Record("q", tuple(map(str, range(steps))), "6"), tokenizer, Template())
     specials = add_specials(tokenizer, curriculum, 6)
     stage = data.draw(st.integers(0, curriculum.stages(6) - 1))
-    view = view_of(curriculum, tokens.units, stage, data.draw(st.floats(0, 1, exclude_max=True)))
+    view = view_of(curriculum, tokens.units, stage, curriculum.stages(6), data.draw(st.floats(0, 1, exclude_max=True)))
     shown = show(tokens, view, specials)
     assert all(label in (IGNORED, token) for token, label in zip(shown.ids, shown.labels, strict=True))
     parts = list(zip(tokens.ids, tokens.segment, strict=True))
@@ -140,7 +140,18 @@ def test_what_a_stage_shows(steps: int, spec: str, data: st.DataObject) -> None:
 
 def test_short_chains_are_through_sooner() -> None:
     curriculum = curricula.make("left")
-    assert [view_of(curriculum, 2, stage).shown for stage in range(5)] == [2, 1, 0, 0, 0]
+    assert [view_of(curriculum, 2, stage, 5).shown for stage in range(5)] == [2, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("spec", ["left", "left:2", "right", "left:25%", "inductive", "inductive:stepwise"])
+def test_rows_with_longer_chains_than_the_run_was_made_for_come_to_no_chain_with_its_last_stage(spec: str) -> None:
+    curriculum = curricula.make(spec)
+    stages = curriculum.stages(4)
+    for units in (1, 4, 6, 30):
+        shown = [view_of(curriculum, units, stage, stages).shown for stage in range(stages)]
+        assert (shown[0], shown[-1]) == (units, 0)
+        assert shown == sorted(shown, reverse=True)
+        assert view_with(curriculum, units, stages - 1, stages, 0).shown == 0
 
 
 def reading(tokenizer: Any, **options: Any) -> Reading:
@@ -168,7 +179,7 @@ def test_stored_rows_are_the_rows(stored: Stored) -> None:
 def test_every_pass_over_the_data_sees_every_row_once_in_another_order(stored: Stored) -> None:
     tokenizer = word_tokenizer(["q", *map(str, range(10))])
     curriculum = curricula.make("left")
-    rows = StageRows(stored, curriculum, add_specials(tokenizer, curriculum, 3), 0, 21, seed=0)
+    rows = StageRows(stored, curriculum, add_specials(tokenizer, curriculum, 3), 0, 4, 21, seed=0)
     seen = [tuple(rows[index]["input_ids"]) for index in range(21)]
     passes = [seen[start : start + 7] for start in (0, 7, 14)]
     assert all(sorted(one) == sorted(passes[0]) for one in passes)

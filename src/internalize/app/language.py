@@ -136,7 +136,9 @@ class LMPlayer:
 
     def _view(self, row: Tokens, place: Place) -> View:
         if self.run is not None:
-            return view_with(self.folder.curriculum, row.units, place.stage, place.shown)
+            curriculum = self.folder.curriculum
+            stages = curriculum.stages(self.folder.longest_chain or row.units)
+            return view_with(curriculum, row.units, place.stage, stages, place.shown)
         return self.folder.curriculum.full(row.units) if place.shown else self.folder.curriculum.direct(row.units)
 
     def _unknown(self, question: str) -> Tokens:

@@ -36,6 +36,8 @@ class Certify:
     """distributions of inputs; left out, uniform and the task's whole battery"""
     samples: int = 2000
     """fresh test inputs for each split"""
+    draw: int = 0
+    """which draw of them: whoever has seen one, and changed something since, takes the next number"""
     epsilon: float = 0.05
     """loss of accuracy that is allowed"""
     confidence: float = 0.95
@@ -53,6 +55,9 @@ class Certify:
     def __call__(self) -> None:
         """Measure, and show the certificate."""
         shared: dict[str, Any] = {name: getattr(self, name) for name in ("seed", "splits", "samples", "confidence")}
+        if self.draw < 0:
+            raise UserError(f"--draw is {self.draw}; it must be at least 0.")
+        shared["number"] = self.draw
         with progress_bar("searching for the worst inputs" if self.ood_search else "asking both systems") as progress:
             certificate = certify(
                 self.slow,

@@ -50,7 +50,13 @@ class Fit(LMConfig):
         """Train, then show the outcome."""
         check_loss(self.max_loss)
         config = LMConfig(**{entry.name: getattr(self, entry.name) for entry in fields(LMConfig)})
-        first = Processes.here(config.device).first
+        processes = Processes.here(config.device)
+        try:
+            self._fit(config, processes.first)
+        finally:
+            processes.close()
+
+    def _fit(self, config: LMConfig, first: bool) -> None:
         console = Console(stderr=True, highlight=False)
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
         with Progress(*columns, console=console, disable=not first) as bar:

@@ -60,10 +60,7 @@ def measure(
 
 
 def generate(model: Transformer, batch: Batch) -> np.ndarray:
-    """`batch.tokens` (rows, columns) with every target column replaced by what the model writes greedily.
-
-    All rows must have one view, so that they have the same columns.
-    """
+    """`batch.tokens` (rows, columns) with every target column replaced by what the model writes greedily."""
     return write(model, batch).tokens
 
 
@@ -82,17 +79,28 @@ class Written(NamedTuple):
 def write(model: Transformer, batch: Batch, temperature: float = 0.0, rng: np.random.Generator | None = None) -> Written:
     """Let the model write the target columns: greedily, or drawn with `rng` at a temperature above 0.
 
-    All rows must have one view, so that they have the same columns.
+    Rows that have the same target columns are written together.
     """
     device = next(model.parameters()).device
-    columns = np.flatnonzero(batch.target[0])
-    pieces = []
-    for start in range(0, len(batch), ROWS_AT_ONCE):
-        rows = batch[start : start + ROWS_AT_ONCE]
-        tokens, positions = torch.from_numpy(rows.tokens).to(device), torch.from_numpy(rows.positions.copy()).to(device)
-        draws = torch.from_numpy(rng.random((len(rows), len(columns)))).to(device) if rng is not None and temperature else None
-        pieces.append(_write(model, tokens, positions, columns, temperature, draws))
-    return Written(*(torch.cat(parts).cpu().numpy() for parts in zip(*pieces, strict=True)))
+    tokens, probability = batch.tokens.copy(), np.ones(batch.tokens.shape, np.float32)
+    for columns, which in layouts(batch):
+        for start in range(0, len(which), ROWS_AT_ONCE):
+            rows = which[start : start + ROWS_AT_ONCE]
+            read, positions = (torch.from_numpy(array[rows]).to(device) for array in (batch.tokens, batch.positions))
+            drawn = rng.random((len(rows), len(columns))) if rng is not None and temperature else None
+            draws = None if drawn is None else torch.from_numpy(drawn).to(device)
+            written = _write(model, read, positions, columns, temperature, draws)
+            tokens[rows], probability[rows] = (array.cpu().numpy() for array in written)
+    return Written(tokens, probability)
+
+
+def layouts(batch: Batch) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The different sets of target columns in a batch, and for each the rows that have them."""
+    every = np.arange(len(batch))
+    if (batch.target == batch.target[:1]).all():
+        return [(np.flatnonzero(batch.target[0]), every)]
+    patterns, which = np.unique(batch.target, axis=0, return_inverse=True)
+    return [(np.flatnonzero(pattern), every[which.ravel() == at]) for at, pattern in enumerate(patterns)]
 
 
 def _write(

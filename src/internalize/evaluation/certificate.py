@@ -19,7 +19,7 @@ from internalize.evaluation.procedures import Procedure, Reply, true_answers
 from internalize.evaluation.statistics import clopper_pearson, paired_difference
 from internalize.seeding import numpy_stream
 from internalize.tasks import Task
-from internalize.tasks.base import Ints, Judge
+from internalize.tasks.base import NOTHING, Ints, Judge, same_width
 
 EXHAUSTIVE = 2**16  # inputs up to which all of them are asked
 EXAMPLES = 5  # disagreements that are written down for each split
@@ -213,9 +213,13 @@ def certify(
     )
 
 
-def draw(task: Task, distributions: tuple[str, ...], count: int, seed: int = 0) -> dict[str, Ints]:
-    """`count` fresh test inputs of each distribution, from a stream that nothing else uses."""
-    return {name: task.sample_inputs(name, count, numpy_stream(seed, f"certificate {name}"), "test") for name in distributions}
+def draw(
+    task: Task, distributions: tuple[str, ...], count: int, number: int = 0, purpose: str = "certificate"
+) -> dict[str, Ints]:
+    """`count` fresh test inputs of each distribution, from a stream of `purpose` that nothing else uses; another one for each
+    `number`, so that whoever has looked at one draw can ask for the next.
+    """
+    return {name: task.sample_inputs(name, count, numpy_stream(number, f"{purpose} {name}"), "test") for name in distributions}
 
 
 @dataclass(frozen=True)
@@ -232,13 +236,16 @@ class _Asked:
 
 def equal(a: Ints, b: Ints) -> np.ndarray:
     """(rows,) bool: which rows of two arrays of answers are the same."""
-    return np.asarray((a == b).reshape(len(a), -1).all(axis=1))
+    a, b = same_width([a.reshape(len(a), -1), b.reshape(len(b), -1)])
+    return np.asarray((a == b).all(axis=1))
 
 
 def ask(procedure: Procedure, inputs: Ints, rng: np.random.Generator) -> Reply:
     """The procedure's reply to `inputs`, asked some thousands at a time."""
     replies = [procedure(inputs[start : start + ROWS_AT_ONCE], rng) for start in range(0, len(inputs), ROWS_AT_ONCE)]
-    return Reply(*(np.concatenate(parts) for parts in zip(*(vars(one).values() for one in replies), strict=True)))
+    answers = np.concatenate(same_width([one.answers for one in replies]))
+    costs = ("tokens", "passes", "operations", "confidence")
+    return Reply(answers, *(np.concatenate([getattr(one, name) for one in replies]) for name in costs))
 
 
 def _ask(slow: Procedure, fast: Procedure, task: Judge, inputs: Ints, rng: np.random.Generator) -> _Asked:
@@ -275,7 +282,8 @@ def _examples(split: str, asked: _Asked, task: Judge) -> list[Example]:
     traces = task.trace(asked.inputs[rows])
 
     def text(tokens: Any) -> tuple[str, ...]:
-        return tuple(task.tokens[int(token)] if 0 <= token < len(task.tokens) else "?" for token in tokens)
+        known = len(task.tokens)
+        return tuple(task.tokens[token] if 0 <= token < known else "?" for token in map(int, tokens) if token != NOTHING)
 
     return [
         Example(

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from internalize.curricula import View
 from internalize.errors import UserError
-from internalize.evaluation.accuracy import write
+from internalize.evaluation.accuracy import layouts, write
 from internalize.models import Transformer, forward_operations
 from internalize.rendering import PositionIds, Vocabulary, render
-from internalize.tasks import ANSWER, Task
-from internalize.tasks.base import Ints, Judge
+from internalize.tasks import Task
+from internalize.tasks.base import Ints, Judge, gather, same_width
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 class Reply:
     """Answers to some inputs, and what they cost.
 
-    answers:    (rows, answer tokens) task tokens, or whatever integers the procedure answers with.
+    answers:    (rows, answer tokens) task tokens, shorter ones padded with -1, or whatever integers the procedure answers with.
     tokens:     (rows,) tokens written, the answer included.
     passes:     (rows,) forward passes of a network, or steps of an algorithm.
     operations: (rows,) multiplications and additions.
@@ -89,15 +89,16 @@ class ModelProcedure:
         # The trace gives the row its layout; the model never reads the columns that it is to write.
         batch = render(self.task.trace(inputs), [self.view], Vocabulary.of(self.task), position_ids=self.position_ids)
         written = write(self.model, batch, self.temperature, rng)
-        answers = written.tokens[batch.answer].reshape(len(inputs), -1) - Vocabulary.FIRST_TASK_TOKEN
-        columns = np.flatnonzero(batch.target[0])
-        starts = np.concatenate([[0], columns[:-1]])
-        operations = sum(
-            forward_operations(self.model.config, self.model.vocabulary, int(column - start), 1, int(start))
-            for start, column in zip(starts, columns, strict=True)
-        )
+        answers = gather(written.tokens - Vocabulary.FIRST_TASK_TOKEN, batch.answer)
+        tokens, operations = batch.target.sum(axis=1).astype(float), np.zeros(len(inputs))
+        for columns, rows in layouts(batch):
+            starts = np.concatenate([[0], columns[:-1]])
+            operations[rows] = sum(
+                forward_operations(self.model.config, self.model.vocabulary, int(column - start), 1, int(start))
+                for start, column in zip(starts, columns, strict=True)
+            )
         confidence = np.where(batch.answer, written.probability, 1.0).prod(axis=1)
-        return reply(answers, len(columns), len(columns), operations, confidence)
+        return Reply(answers, tokens, tokens, operations, confidence)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class MajorityVote:
     def __call__(self, inputs: Ints, rng: np.random.Generator) -> Reply:
         """Answer `inputs` by vote; the confidence is the share of votes."""
         replies = [self.voter(inputs, rng) for _ in range(self.votes)]
-        stacked = np.stack([one.answers for one in replies])  # (votes, rows, answer tokens)
+        stacked = np.stack(same_width([one.answers for one in replies]))  # (votes, rows, answer tokens)
         agreement = (stacked[:, None] == stacked[None]).all(axis=3).sum(axis=1)  # (votes, rows): how many say the same
         order = np.lexsort((*stacked.transpose(2, 0, 1)[::-1], -agreement), axis=0)[0]
         rows = np.arange(len(inputs))
@@ -180,8 +181,10 @@ class Cascade:
         unsure = np.flatnonzero(fast.confidence < self.threshold)
         if not len(unsure):
             return fast
-        slow, merged = self.slow(inputs[unsure], rng), replace(fast, **{n: v.copy() for n, v in vars(fast).items()})
-        merged.answers[unsure], merged.confidence[unsure] = slow.answers, slow.confidence
+        slow = self.slow(inputs[unsure], rng)
+        answers = same_width([fast.answers, slow.answers])
+        merged = replace(fast, **{n: v.copy() for n, v in (vars(fast) | {"answers": answers[0]}).items()})
+        merged.answers[unsure], merged.confidence[unsure] = answers[1], slow.confidence
         for cost in ("tokens", "passes", "operations"):
             getattr(merged, cost)[unsure] += getattr(slow, cost)
         return merged
@@ -189,6 +192,4 @@ class Cascade:
 
 def true_answers(task: Judge, inputs: Ints) -> Ints:
     """(rows, answer tokens): the right answers, as task tokens."""
-    traces = task.trace(inputs)
-    answers: Ints = traces.tokens[traces.segment == ANSWER].reshape(len(inputs), -1)
-    return answers
+    return task.trace(inputs).answer()

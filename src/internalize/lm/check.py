@@ -93,5 +93,6 @@ def _stages(record: Record, tokens: Tokens | None, curriculum: Curriculum, readi
     specials: Any = add_specials(reading.tokenizer, curriculum, tokens.units)
     stages = range(curriculum.stages(tokens.units))
     return [
-        str(reading.tokenizer.decode(show(tokens, view_of(curriculum, tokens.units, stage), specials).ids)) for stage in stages
+        str(reading.tokenizer.decode(show(tokens, view_of(curriculum, tokens.units, stage, len(stages)), specials).ids))
+        for stage in stages
     ]

@@ -104,26 +104,20 @@ class Speaker:
             chosen = order[start : start + self.batch]
             longest = max(len(prompts[index]) for index in chosen)
             most_here = max(1, min(most, positions(self.model.config) - longest))
+            sure = _Sure()
             with torch.no_grad():
-                outcome = self.model.generate(
+                sequences = self.model.generate(
                     **left_padded([prompts[index] for index in chosen], pad, device),
                     do_sample=False,
                     num_beams=1,
                     max_new_tokens=most_here,
                     eos_token_id=self.tokenizer.eos_token_id,
                     pad_token_id=pad,
-                    return_dict_in_generate=True,
-                    output_logits=True,
+                    logits_processor=[sure],
                     use_cache=True,
                 )
-            written = outcome.sequences[:, longest:].cpu().numpy()
-            chances = torch.stack(
-                [
-                    torch.log_softmax(logits.float(), dim=-1).gather(-1, outcome.sequences[:, longest + at, None])[:, 0]
-                    for at, logits in enumerate(outcome.logits)
-                ],
-                dim=1,
-            )
+            written = sequences[:, longest:].cpu().numpy()
+            chances = torch.stack(sure.chances, dim=1)
             for index, row, chance in zip(chosen, written, chances.double().cpu().numpy(), strict=True):
                 found[index] = self._written(row, chance)
         self.model.train(was_training)
@@ -188,6 +182,19 @@ class Speaker:
         before = max(0, before - length)
         answer = text.rpartition(MARKER)[2].strip()
         return Written(text, answer, written, before, float(np.exp(chances[before:written].sum())))
+
+
+class _Sure:
+    """Told the logits of each token before it is written greedily (transformers' logits processor): keeps how probable the
+    chosen one is, and nothing of the vocabulary's size.
+    """
+
+    def __init__(self) -> None:
+        self.chances: list[Any] = []  # (rows,) log-probabilities, one for each token
+
+    def __call__(self, ids: Any, logits: Any) -> Any:
+        self.chances.append(logits.amax(dim=-1).float() - logits.float().logsumexp(dim=-1))
+        return logits
 
 
 class _Unread(Exception):

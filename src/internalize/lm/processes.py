@@ -66,3 +66,10 @@ class Processes:
             from accelerate import PartialState
 
             PartialState().wait_for_everyone()
+
+    def close(self) -> None:
+        """Part from the others; without that, threads of torch's may end this process with an abort."""
+        if self.size > 1:
+            from accelerate import PartialState
+
+            PartialState().destroy_process_group()

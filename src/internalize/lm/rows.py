@@ -148,6 +148,7 @@ class StageRows:
     curriculum: Curriculum
     specials: Specials
     stage: int
+    stages: int
     count: int
     seed: int
 
@@ -163,7 +164,7 @@ class StageRows:
         again, place = divmod(index, len(self.rows))
         tokens = self.rows[int(self._order(again)[place])]
         share = float(numpy_stream(self.seed, f"view {self.stage} {index}").random())
-        return show(tokens, view_of(self.curriculum, tokens.units, self.stage, share), self.specials)
+        return show(tokens, view_of(self.curriculum, tokens.units, self.stage, self.stages, share), self.specials)
 
     def _order(self, again: int) -> np.ndarray:
         cached: dict[int, np.ndarray] = self.__dict__.setdefault("_orders", {})

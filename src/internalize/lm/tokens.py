@@ -152,11 +152,11 @@ def show(tokens: Tokens, view: View, specials: "Specials") -> Shown:
     return Shown(ids.tolist(), np.where(target, ids, IGNORED).tolist())
 
 
-def view_of(curriculum: Curriculum, units: int, stage: int, share: float | None = None) -> View:
-    """The view of a row with `units` units at a stage: the one that the stage is judged by, or that of a place in [0, 1) among
-    the shares of its mixture. Rows with short chains are through sooner, and stay at their last stage.
+def view_of(curriculum: Curriculum, units: int, stage: int, stages: int, share: float | None = None) -> View:
+    """The view of a row with `units` units at stage `stage` of a run of `stages`: the one that the stage is judged by, or that
+    of a place in [0, 1) among the shares of its mixture.
     """
-    at = min(stage, curriculum.stages(units) - 1)
+    at = stage_of(curriculum, units, stage, stages)
     if share is None:
         return curriculum.target(units, at)
     shares, views = zip(*curriculum.mixture(units, at), strict=True)
@@ -165,9 +165,18 @@ def view_of(curriculum: Curriculum, units: int, stage: int, share: float | None 
     return chosen
 
 
-def view_with(curriculum: Curriculum, units: int, stage: int, shown: int) -> View:
+def stage_of(curriculum: Curriculum, units: int, stage: int, stages: int) -> int:
+    """Where in its own stages a row with `units` units is at stage `stage` of a run of `stages`. Rows with short chains are
+    through sooner, and stay at their last stage; those with longer chains than the run was made for come to it with the run's
+    last.
+    """
+    last = curriculum.stages(units) - 1
+    return last if stage >= stages - 1 else min(stage, last)
+
+
+def view_with(curriculum: Curriculum, units: int, stage: int, stages: int, shown: int) -> View:
     """Of the views that a stage is judged in, the one with `shown` units; or with all that a row of fewer has."""
-    judged = {view.shown: view for view in curriculum.judged(units, min(stage, curriculum.stages(units) - 1))}
+    judged = {view.shown: view for view in curriculum.judged(units, stage_of(curriculum, units, stage, stages))}
     return judged[min(shown, max(judged))]
 
 

@@ -149,7 +149,7 @@ class Fit:
         self.stages = self.curriculum.stages(self.units)
         tokens = self.valid.tokens[0]
         for stage in range(self.stages):  # a view that cannot be asked for is told now, and not at its stage
-            prompt_of(tokens, view_of(self.curriculum, tokens.units, stage), self.specials)
+            prompt_of(tokens, self._view(tokens.units, stage), self.specials)
         if config.schedule.kind == "fixed" and config.schedule.budget < self.stages:
             raise UserError(f"schedule.budget is {config.schedule.budget}; {self.stages} stages need at least a step each.")
         self.model: Any = None
@@ -171,7 +171,7 @@ class Fit:
         """The model that is kept last, on every test file: as its stage shows it, with its chain, without one, and forced."""
         last = self.state.last
         self.model = load_model(str(self._stage(last))).to(self.processes.device)
-        views: dict[str, ViewOf] = {"stage": lambda units: view_of(self.curriculum, units, last)}
+        views: dict[str, ViewOf] = {"stage": lambda units: self._view(units, last)}
         views |= {"cot": self.curriculum.full, "direct": self.curriculum.direct, "forced": self.curriculum.direct}
         outcomes = {mode: self._outcomes(self.tests, view, mode == "forced") for mode, view in views.items()}
         self.state.stage = last
@@ -197,7 +197,7 @@ class Fit:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         trained = parameters if not config.lora else 0
         memory = 4 * parameters + 12 * trained  # weights; gradients and two moments
-        rows = StageRows(self.rows, self.curriculum, self.specials, 0, config.batch, 0)
+        rows = StageRows(self.rows, self.curriculum, self.specials, 0, self.stages, config.batch, 0)
         batch = Collate(pad_of(self.tokenizer))([rows[index] for index in range(config.batch)])
         batch = {name: value.to(self.processes.device) for name, value in batch.items()}
         times = []
@@ -256,7 +256,8 @@ class Fit:
 
         config, state = self.config, self.state
         seed = hash_seed(config.seed, state.attempt)
-        rows = StageRows(self.rows, self.curriculum, self.specials, state.stage, limit * self.step_rows, seed)
+        count = limit * self.step_rows
+        rows = StageRows(self.rows, self.curriculum, self.specials, state.stage, self.stages, count, seed)
         arguments = TrainingArguments(
             output_dir=str(self.directory / "trainer"),
             per_device_train_batch_size=config.batch,
@@ -349,7 +350,10 @@ class Fit:
     def _target(self) -> ViewOf:
         """The view that a row is judged by at the present stage."""
         stage = self.state.stage
-        return lambda units: view_of(self.curriculum, units, stage)
+        return lambda units: self._view(units, stage)
+
+    def _view(self, units: int, stage: int) -> View:
+        return view_of(self.curriculum, units, stage, self.stages)
 
     def _outcomes(self, sets: Mapping[str, Asked], view: ViewOf, forced: bool = False, model: Any = None) -> dict[str, Outcome]:
         speaker, share = self.speaker(model), self.processes.share
@@ -373,7 +377,9 @@ class Fit:
             views["cot"] = self.curriculum.full
             judged = self.curriculum.judged(self.units, self.state.stage)
             for shown in [view.shown for view in judged if len(judged) > 1]:
-                views[f"length {shown}"] = partial(view_with, self.curriculum, stage=self.state.stage, shown=shown)
+                views[f"length {shown}"] = partial(
+                    view_with, self.curriculum, stage=self.state.stage, stages=self.stages, shown=shown
+                )
         outcomes = {mode: self._outcomes(self.tests, view) for mode, view in views.items()}
         self._record("test", moment, outcomes)
 
@@ -445,7 +451,7 @@ class Fit:
 
     def _card(self, stage: int) -> str:
         """The model card: how to ask this model with nothing of ours installed."""
-        shown = view_of(self.curriculum, self.units, stage).shown
+        shown = self._view(self.units, stage).shown
         hint = f"`{HINT.format(shown)}` " if self.curriculum.hint else "nothing else "
         if self.curriculum.removed == "filler" and shown < self.units:
             hint += f"and `{FILLER}` for each token of the chain that is gone "

@@ -17,6 +17,22 @@ Ints = NDArray[np.int64]
 PROMPT, ANSWER, PADDING = -1, -2, -3  # segments; a number >= 0 is the index of a unit
 
 
+NOTHING = -1  # in place of a token, where a row has none
+
+
+def gather(tokens: Ints, flags: NDArray[np.bool_]) -> Ints:
+    """The flagged tokens of each row, (rows, most in a row), padded with `NOTHING` on the right."""
+    counts = flags.sum(axis=1)
+    order = np.argsort(~flags, axis=1, kind="stable")[:, : int(counts.max(initial=0))]
+    return np.where(np.arange(order.shape[1]) < counts[:, None], np.take_along_axis(tokens, order, axis=1), NOTHING)
+
+
+def same_width(arrays: Sequence[Ints], fill: int = NOTHING) -> list[Ints]:
+    """(rows, columns) arrays with `fill` on the right of those that have fewer columns than the widest."""
+    widest = max(array.shape[1] for array in arrays)
+    return [np.pad(array, ((0, 0), (0, widest - array.shape[1])), constant_values=fill) for array in arrays]
+
+
 class Trace(NamedTuple):
     """One example, as token ids of its task."""
 
@@ -49,9 +65,12 @@ class Traces:
         return written
 
     def prompt(self) -> Ints:
-        """(rows, prompt tokens), for tasks whose prompts have one length."""
-        prompt: Ints = self.tokens[self.segment == PROMPT].reshape(len(self), -1)
-        return prompt
+        """(rows, prompt tokens), shorter ones padded with `NOTHING`."""
+        return gather(self.tokens, self.segment == PROMPT)
+
+    def answer(self) -> Ints:
+        """(rows, answer tokens), shorter ones padded with `NOTHING`."""
+        return gather(self.tokens, self.segment == ANSWER)
 
     def row(self, index: int) -> Trace:
         """One row as a `Trace`."""
@@ -65,8 +84,9 @@ class Traces:
 
     @staticmethod
     def concatenate(batches: "Sequence[Traces]") -> "Traces":
-        """One batch from several with equally many columns."""
-        return Traces(np.concatenate([b.tokens for b in batches]), np.concatenate([b.segment for b in batches]))
+        """One batch from several, padded to the longest."""
+        tokens, segment = [b.tokens for b in batches], [b.segment for b in batches]
+        return Traces(np.concatenate(same_width(tokens, 0)), np.concatenate(same_width(segment, PADDING)))
 
     @staticmethod
     def of(rows: Sequence[Trace]) -> "Traces":

@@ -335,7 +335,7 @@ class SeedRun:
         pair, samples = systems(self.config, self.directory, last, str(self.device)), self.config.evaluation.certificate
         if len(pair) < 2 or not samples:
             return {}
-        splits = draw(self.task, self.config.test_splits(), samples)
+        splits = draw(self.task, self.config.test_splits(), samples, purpose="certificate at the end of a run")
         certificate = certify(pair["slow"], pair["fast"], self.task, splits, seed=self.seed)
         content = certificate.to_json()
         write_whole(self.directory / "certificate.json", json.dumps(content, indent=1).encode())
