@@ -251,3 +251,18 @@ def test_without_the_extra(
     code, _, error = run(capsys, "fit", *flags(example, out=tmp_path))
     assert code == 2
     assert 'transformers, accelerate is missing; install it with: pip install "internalize[lm]"' in error
+
+
+def test_check_tells_conflicts_and_lost_roles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def line(answer: str, *roles: str) -> str:
+        turns = [{"role": role, "content": "q"} for role in roles]
+        return json.dumps({"messages": [*turns, {"role": "assistant", "content": f"a #### {answer}"}]})
+
+    data = tmp_path / "data.jsonl"
+    data.write_text("\n".join([line("1,000", "user"), line("1000", "user"), line("2", "user"), line("3", "system", "user")]))
+    code, said, _ = run(capsys, "check", data)
+    assert code == 0
+    assert "2 questions occur again: lines 2, 3" in said
+    assert "1 of them with another answer than at first: lines 3" in said
+    assert "1 rows are conversations; without --chat their roles are lost" in said
+    assert "conversations" not in run(capsys, "check", data, "--chat")[1]

@@ -55,7 +55,50 @@ def test_a_list_of_prompts_and_completions(tmp_path: Path) -> None:
         "id": 7,
     }
     (row,) = rows(tmp_path, json.dumps(value))
-    assert row.record == Record(f"Think.\n{Q}", ("a", "b"), A, {"id": 7})
+    assert row.record == Record(f"Think.\n{Q}", ("a", "b"), A, {"id": 7}, (("system", "Think."), ("user", Q)))
+    again = tmp_path / "again.jsonl"
+    write(again, [row.record])
+    assert [one.record for one in read(again)] == [row.record]
+
+
+USER = {"role": "user", "content": Q}
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"reasoning_content": "a\nb", "content": A},
+        {"reasoning": "a\nb", "content": f"#### {A}"},
+        {"content": [{"type": "text", "text": "<think>a\nb</think>"}, {"type": "text", "text": A}]},
+    ],
+)
+def test_chains_as_servers_return_them(tmp_path: Path, last: dict[str, Any]) -> None:
+    (row,) = rows(tmp_path, json.dumps({"messages": [USER, {"role": "assistant", **last}]}))
+    assert row.record == Record(Q, ("a", "b"), A)
+
+
+@pytest.mark.parametrize(
+    ("messages", "more", "message"),
+    [
+        ([USER, {"role": "assistant", "content": A, "tool_calls": [{"id": "1"}]}], {}, "a message calls a tool"),
+        ([USER, {"role": "tool", "content": "1"}, {"role": "assistant", "content": f"#### {A}"}], {}, "a message calls a tool"),
+        ([USER, {"role": "assistant", "content": f"#### {A}"}], {"tools": [{"name": "f"}]}, "it has tools"),
+        ([USER, {"role": "critic", "content": "no"}], {}, 'the role of a message is "critic"; known are system'),
+        (
+            [{"role": "user", "content": [{"type": "image_url", "url": "x"}]}],
+            {},
+            'is of type "image_url"; only text can be read',
+        ),
+        ([USER], {}, "the last message is not the assistant's"),
+        ([], {}, 'its messages must be a list of {"role", "content"}'),
+        ([{"role": "assistant", "content": f"#### {A}"}], {}, "the question is empty"),
+        ([USER, {"role": "assistant", "reasoning": "a", "content": ""}], {}, "the answer is empty"),
+    ],
+)
+def test_conversations_that_are_no_records(tmp_path: Path, messages: list[Any], more: dict[str, Any], message: str) -> None:
+    (row,) = rows(tmp_path, json.dumps({"messages": messages, **more}))
+    assert row.record is None
+    assert message in row.error
 
 
 def test_a_json_list_has_the_lines_of_its_values_and_keeps_other_fields(tmp_path: Path) -> None:

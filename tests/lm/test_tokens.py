@@ -74,7 +74,7 @@ def test_the_parts_are_the_whole(name: str, units: Any) -> None:
     whole = tokenizer(text, add_special_tokens=not template.chat)["input_ids"]
     whole = whole if whole[-1] == tokenizer.eos_token_id else [*whole, tokenizer.eos_token_id]
     assert tokens.ids.tolist() == whole
-    prompt = tokenizer(template.prompt(RECORD.question, tokenizer), add_special_tokens=not template.chat)["input_ids"]
+    prompt = tokenizer(template.prompt(RECORD, tokenizer), add_special_tokens=not template.chat)["input_ids"]
     prompt = prompt if prompt[-1] != tokenizer.eos_token_id else prompt[:-1]
     assert tokens.prompt() == prompt
     assert sorted(tokens.segment, key=lambda s: (s != PROMPT, s == ANSWER, s)) == tokens.segment.tolist()
@@ -215,3 +215,47 @@ def test_rows_that_are_too_long(tmp_path: Path) -> None:
     write(path, [Record("q", tuple("1" * 9), "3")])
     with pytest.raises(UserError, match="chain and answer alone"):
         read(too_long="truncate")
+
+
+TURNS = "{% for m in messages %}<s>{{ m.role }}\n{{ STRIPPED }}</s>\n{% endfor %}"
+TEMPLATES = {
+    # As models write them that always think, that can be told not to, and that only forget what they thought before.
+    "opens": TURNS.replace("STRIPPED", "m.content.split('</think>')[-1]")
+    + "{% if add_generation_prompt %}<s>a\n<think>\n{% endif %}",
+    "switched": TURNS.replace("STRIPPED", "m.content.split('</think>')[-1]")
+    + "{% if add_generation_prompt %}<s>a\n"
+    + "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}{% endif %}",
+    "forgets": TURNS.replace("STRIPPED", "m.content.split('</think>')[-1]") + "{% if add_generation_prompt %}<s>a\n{% endif %}",
+}
+TALK = (("system", "s"), ("user", "q"), ("assistant", "<think>b</think>a"), ("user", "q"))
+
+
+def templated(template: str) -> Any:
+    tokenizer = byte_level()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<s>", "</s>", "<think>", "</think>"]})
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("steps", [("a b", "b"), ()])
+def test_a_conversation_is_asked_in_the_templates_own_form(name: str, steps: tuple[str, ...]) -> None:
+    tokenizer, template = templated(TEMPLATES[name]), Template(chat=True, instruction="i")
+    record = Record("s\nq\n<think>b</think>a\nq", steps, "42", turns=TALK)
+    before = "<s>system\ns</s>\n<s>user\nq</s>\n<s>assistant\na</s>\n<s>user\ni\nq</s>\n<s>a\n"
+    assert template.prompt(record, tokenizer) == before + ("" if name == "forgets" else "<think>\n")
+    tokens = encode(record, tokenizer, template)
+    closed = "" if name == "forgets" else "</think>\n\n"
+    assert tokenizer.decode(tokens.answer()[:-1]) == f"{closed}#### 42"
+    assert tokenizer.decode(tokens.answer()[: tokens.marker]) == f"{closed}####"
+    assert tokens.units == len(steps)
+
+
+def test_a_conversation_that_the_template_refuses_is_told() -> None:
+    tokenizer = templated("{{ raise_exception('no system turns here') }}")
+    with pytest.raises(UserError, match=r"refuses the turns system, user, assistant, user \(no system turns here\)"):
+        Template(chat=True).prompt(Record("q", (), "1", turns=TALK), tokenizer)
+
+
+def test_without_a_template_a_conversation_is_one_text() -> None:
+    assert Template(instruction="i").prompt(Record("s\nq", (), "1", turns=TALK[:2]), byte_level()) == "i\ns\nq\n"

@@ -366,3 +366,24 @@ def test_two_processes_train_one_run_as_one_does(config: LMConfig, tmp_path: Pat
     (both / "result.json").unlink()
     with pytest.raises(UserError, match=r"it was begun with 2 process\(es\) and can only go on with as many, not with 1"):
         fit(half, tmp_path / "two")
+
+
+def test_rows_are_tokenized_once(config: LMConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fit(config, tmp_path / "whole")
+    directory = tmp_path / "runs" / config.name()
+    data = directory / "data"
+
+    def stop(event: Mapping[str, Any]) -> None:
+        if event["kind"] == "check":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(config, tmp_path / "runs", stop)
+    before = {path.name: path.stat().st_mtime_ns for path in data.iterdir()}
+    with pytest.raises(KeyboardInterrupt):
+        fit(config, tmp_path / "runs", stop)
+    assert {path.name: path.stat().st_mtime_ns for path in data.iterdir()} == before
+    (data / "ids.bin").write_bytes((data / "ids.bin").read_bytes()[:-4])  # damaged: it is written again
+    fit(config, tmp_path / "runs")
+    assert {path.name: path.stat().st_mtime_ns for path in data.iterdir()} != before
+    assert metrics(directory) == metrics(whole)

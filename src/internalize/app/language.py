@@ -15,7 +15,7 @@ from internalize.lm.evaluation import SLACK, Speaker, ask, prompt_of, scorer
 from internalize.lm.records import MARKER, Record
 from internalize.lm.rows import Asked
 from internalize.lm.runs import Folder, LMRun
-from internalize.lm.tokens import Tokens, encode, view_with
+from internalize.lm.tokens import Tokens, encode, stage_of, view_with
 from internalize.tasks import PROMPT
 
 READ = 200  # rows of each file
@@ -71,10 +71,16 @@ class LMPlayer:
         found: dict[int, Place] = {}
         units = self.longest.units
         for row in self.run.stages():
-            judged = self.folder.curriculum.judged(units, min(row["stage"], self.folder.curriculum.stages(units) - 1))
+            curriculum = self.folder.curriculum
+            judged = curriculum.judged(units, stage_of(curriculum, units, row["stage"], self._stages))
             accuracy = row["adapted"] if len(judged) == 1 else {}
             found |= {view.shown: Place(view.shown, row["stage"], accuracy) for view in judged}
         return sorted(found.values(), key=lambda place: -place.shown)
+
+    @property
+    def _stages(self) -> int:
+        """How many stages the run has."""
+        return self.folder.curriculum.stages(self.folder.longest_chain or self.longest.units)
 
     @cached_property
     def longest(self) -> Tokens:
@@ -136,9 +142,7 @@ class LMPlayer:
 
     def _view(self, row: Tokens, place: Place) -> View:
         if self.run is not None:
-            curriculum = self.folder.curriculum
-            stages = curriculum.stages(self.folder.longest_chain or row.units)
-            return view_with(curriculum, row.units, place.stage, stages, place.shown)
+            return view_with(self.folder.curriculum, row.units, place.stage, self._stages, place.shown)
         return self.folder.curriculum.full(row.units) if place.shown else self.folder.curriculum.direct(row.units)
 
     def _unknown(self, question: str) -> Tokens:

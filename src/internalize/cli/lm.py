@@ -112,7 +112,7 @@ class Check:
     curriculum: str = "left"
     """whose stages are shown for three rows"""
     chat: bool = False
-    """ask in the tokenizer's chat template"""
+    """ask in the tokenizer's chat template, conversations as they are"""
     instruction: str = ""
     """text before each question"""
     json: bool = False
@@ -134,7 +134,7 @@ class Check:
             print(json.dumps([asdict(one) for one in found]))
         else:
             for one in found:
-                print_checked(one)
+                print_checked(one, self.chat)
         bad = [(one.path, line, why) for one in found for line, why in one.bad]
         if bad:
             path, line, why = bad[0]
@@ -215,7 +215,7 @@ class Collect:
     most: int = 512
     """tokens of a chain and its answer at most"""
     chat: bool = False
-    """ask in the tokenizer's chat template"""
+    """ask in the tokenizer's chat template, conversations as they are"""
     instruction: str = ""
     """text before each question, such as: think step by step, a step a line, and end with #### and the answer"""
     score: str | None = None
@@ -296,7 +296,7 @@ def _told(event: Mapping[str, Any], bar: Progress, task: Any, name: str = "") ->
         )
 
 
-def print_checked(found: Checked) -> None:
+def print_checked(found: Checked, chat: bool) -> None:
     """Print what was found in one file."""
     console = Console(highlight=False)
     steps = ", ".join(f"{count:,} with {steps} steps" for steps, count in found.steps.items())
@@ -310,6 +310,10 @@ def print_checked(found: Checked) -> None:
         console.print(f"  {len(found.too_long):,} rows have more tokens than the model reads: lines {_some(found.too_long)}")
     if found.duplicates:
         console.print(f"  {len(found.duplicates):,} questions occur again: lines {_some(found.duplicates)}")
+    if found.conflicts:
+        console.print(f"  {len(found.conflicts):,} of them with another answer than at first: lines {_some(found.conflicts)}")
+    if found.conversations and not chat:
+        console.print(f"  {found.conversations:,} rows are conversations; without --chat their roles are lost")
     for other, count in found.overlap.items():
         console.print(f"  {count:,} of its questions are also in {other}", markup=False)
     for row in found.shown:

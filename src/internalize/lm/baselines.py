@@ -111,7 +111,7 @@ def _own_answers(run: LMRun, file: Path) -> None:
         records, tokens = [record for record, _ in some], [row for _, row in some]
         views = [model.curriculum.full(row.units) for row in tokens]
         for record, written in zip(records, ask(speaker, Asked(run.config.data, records, tokens), views), strict=True):
-            own = parse(record.question, written.text)
+            own = parse(record, written.text)
             kept += [own] if own is not None and score(own.answer, record) else []
     if not kept:
         raise UserError(

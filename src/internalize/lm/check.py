@@ -10,9 +10,12 @@ import numpy as np
 
 from internalize.curricula import Curriculum
 from internalize.errors import UserError
+from internalize.lm.evaluation import normalise
 from internalize.lm.records import Record, read
 from internalize.lm.rows import Reading
 from internalize.lm.tokens import Tokens, add_specials, encode, show, view_of
+
+Asked = tuple[tuple[str, str], ...]  # the turns of a question
 
 EXAMPLES = 3
 
@@ -22,8 +25,9 @@ class Checked:
     """What was found in one file.
 
     bad: (line, what is wrong) of each row that cannot be used; duplicates: lines whose question was seen before in the file;
-    overlap: for each other file, questions that both have; tokens: least, median, 90th percentile and most tokens in a row;
-    shown: for three rows, what each stage shows.
+    conflicts: those of them whose answer is another one than at first; conversations: rows of more than one turn; overlap: for
+    each other file, questions that both have; tokens: least, median, 90th percentile and most tokens in a row; shown: for three
+    rows, what each stage shows.
     """
 
     path: str
@@ -31,6 +35,8 @@ class Checked:
     good: int = 0
     bad: list[tuple[int, str]] = field(default_factory=list)
     duplicates: list[int] = field(default_factory=list)
+    conflicts: list[int] = field(default_factory=list)
+    conversations: int = 0
     overlap: dict[str, int] = field(default_factory=dict)
     steps: dict[int, int] = field(default_factory=dict)
     tokens: tuple[float, ...] = ()
@@ -46,10 +52,11 @@ def check(
     Raises:
         UserError: for files that cannot be read at all.
     """
-    seen: dict[str, set[str]] = {}
+    seen: dict[str, set[Asked]] = {}
     found = []
     for path in paths:
-        checked, questions, lengths = Checked(str(path)), set(), []
+        checked, lengths = Checked(str(path)), []
+        questions: dict[Asked, str] = {}  # the first answer to each
         examples: list[tuple[Record, Tokens | None]] = []
         for row in read(path, format, delimiter):
             checked.rows += 1
@@ -67,18 +74,21 @@ def check(
                 if lengths[-1] > reading.longest:
                     checked.too_long.append(row.line)
             checked.good += 1
-            if row.record.question in questions:
+            answer = normalise(row.record.answer)
+            if row.record.asked in questions:
                 checked.duplicates.append(row.line)
-            questions.add(row.record.question)
+            if questions.setdefault(row.record.asked, answer) != answer:
+                checked.conflicts.append(row.line)
+            checked.conversations += len(row.record.asked) > 1
             if len(examples) < EXAMPLES:
                 examples.append((row.record, tokens))
             checked.steps[len(row.record.steps)] = checked.steps.get(len(row.record.steps), 0) + 1
         checked.steps = dict(sorted(Counter(checked.steps).items()))
-        checked.overlap = {other: len(questions & theirs) for other, theirs in seen.items() if questions & theirs}
+        checked.overlap = {other: len(theirs & questions.keys()) for other, theirs in seen.items() if theirs & questions.keys()}
         if lengths:
             checked.tokens = tuple(float(value) for value in np.quantile(lengths, [0, 0.5, 0.9, 1]))
         checked.shown = [_stages(record, tokens, curriculum, reading) for record, tokens in examples]
-        seen[str(path)] = questions
+        seen[str(path)] = set(questions)
         found.append(checked)
     return found
 

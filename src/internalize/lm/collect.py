@@ -6,7 +6,7 @@ A chain is kept when its answer is right, or, for questions without answers, whe
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from internalize.errors import UserError
 from internalize.lm import need, quiet
 from internalize.lm.evaluation import Scorer, normalise, scorer
 from internalize.lm.pretrained import left_padded, load_model, load_tokenizer, pad_of, positions
-from internalize.lm.records import MARKER, Record, to_json
+from internalize.lm.records import MARKER, Record, flat_turns, to_json, turns_of
 from internalize.lm.tokens import Template
 from internalize.provenance import provenance
 
@@ -27,6 +27,11 @@ class Question:
     line: int
     text: str
     answer: str | None
+    turns: tuple[tuple[str, str], ...] = ()
+
+    def record(self, steps: tuple[str, ...] = (), answer: str = "") -> Record:
+        """The question with a chain and an answer."""
+        return Record(self.text, steps, answer, turns=self.turns)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,9 @@ class Collected:
 
 
 def questions(path: Path) -> Iterator[Question]:
-    """The questions of a JSONL file: {"question"}, and "answer" where it is known. Raises `UserError` with the line."""
+    """The questions of a JSONL file: {"question"} or {"messages"}, whose last one is then the user's, and "answer" where it is
+    known. Raises `UserError` with the line.
+    """
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -50,11 +57,21 @@ def questions(path: Path) -> Iterator[Question]:
                     value = json.loads(line.decode("utf-8-sig"))
                 except ValueError as error:
                     raise UserError(f"{path}, line {number}: not a JSON row in UTF-8 ({error}).") from None
+                turns: tuple[tuple[str, str], ...] = ()
                 text = value.get("question") if isinstance(value, dict) else None
+                if isinstance(value, dict) and "messages" in value:
+                    try:
+                        turns = turns_of(value["messages"])
+                    except ValueError as error:
+                        raise UserError(f"{path}, line {number}: {error}.") from None
+                    text = flat_turns(turns)
+                    if turns[-1][0] != "user":
+                        raise UserError(f"{path}, line {number}: the last message is not the user's, so nothing is asked.")
                 if not isinstance(text, str) or not text.strip():
                     raise UserError(f'{path}, line {number}: the field "question" is missing.')
                 answer = value.get("answer")
-                yield Question(number, text.strip(), None if answer is None else str(answer).rpartition(MARKER)[2].strip())
+                known = None if answer is None else str(answer).rpartition(MARKER)[2].strip()
+                yield Question(number, text.strip(), known, turns)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}).") from None
 
@@ -117,7 +134,7 @@ def collect(
     with out.open("a", encoding="utf-8") as file, rejected.open("a", encoding="utf-8") as refused:
         for start in range(0, len(left), batch):
             some = left[start : start + batch]
-            prompts = [template.prompt(question.text, tokenizer) for question in some]
+            prompts = [template.prompt(question.record(), tokenizer) for question in some]
             texts = _sample(network, tokenizer, prompts, template, samples, temperature, most, seed, some[0].line)
             for question, written in zip(some, texts, strict=True):
                 good = good_chains(question, written, judge)
@@ -135,25 +152,27 @@ def collect(
 
 def good_chains(question: Question, written: list[str], judge: Scorer) -> list[Record]:
     """The different chains whose answer is right, or is that of most samples where none is known; the shortest first."""
-    parsed = [parse(question.text, text) for text in written]
+    parsed = [parse(question.record(), text) for text in written]
     records = [record for record in parsed if record is not None]
     if question.answer is None:
         votes = Counter(normalise(record.answer) for record in records)
         winner, count = max(votes.items(), key=lambda vote: (vote[1], vote[0]), default=("", 0))
         records = [record for record in records if normalise(record.answer) == winner] if 2 * count > len(written) else []
     else:
-        known = Record(question.text, (), question.answer)
+        known = question.record(answer=question.answer)
         records = [record for record in records if judge(record.answer, known)]
     different = {(record.steps, normalise(record.answer)): record for record in records}
     return sorted(different.values(), key=lambda record: (sum(map(len, record.steps)), record.steps))
 
 
-def parse(question: str, text: str) -> Record | None:
-    """The record in what a model wrote; None where there is no marker, more than one, or nothing after it."""
+def parse(asked: Record, text: str) -> Record | None:
+    """What was asked, with the chain and the answer that a model wrote; None where there is no marker, more than one, or
+    nothing after it.
+    """
     chain, marker, answer = text.rpartition(MARKER)
     lines = tuple(line.strip() for line in chain.replace("<think>", "").replace("</think>", "").split("\n") if line.strip())
     said = answer.strip().split("\n")[0].strip()
-    return Record(question, lines, said) if marker and said and MARKER not in chain else None
+    return replace(asked, steps=lines, answer=said, meta={}) if marker and said and MARKER not in chain else None
 
 
 def _sample(

@@ -51,7 +51,7 @@ class LMConfig:
     tokens: int = 0
     """training tokens at most, padding not counted (asked at each check); 0: as many as the schedule's steps have"""
     chat: bool = False
-    """ask in the tokenizer's chat template"""
+    """ask in the tokenizer's chat template, conversations as they are"""
     instruction: str = ""
     """text before each question"""
     too_long: TooLong = "error"

@@ -7,12 +7,14 @@ a record or a sentence that says what is wrong with it, and both carry their lin
     gsm8k          {"question", "answer": "chain #### answer"}
     lightthinker   {"question", "thoughts_list": [...], "gt_output"}
     prompt         {"prompt", "completion"}                           (TRL)
-    messages       {"messages": [{"role", "content"}, ...]}           (TRL)
+    messages       {"messages": [{"role", "content"}, ...]}           (TRL, hosted APIs)
     alpaca         {"instruction", "input", "output"}
     word-problem   CSV with the columns seed,input,target
 
 JSON is one object a line, or one list. A completion is <think>chain</think>answer, "chain #### answer" or "chain The answer
-is: answer". A chain is cut into steps at <<...>> groups, else at line ends, else at the ends of sentences.
+is: answer"; a message may have its chain beside its content, in "reasoning_content" or "reasoning". The messages before the
+answer (system, several turns) stay turns, to be rendered by a chat template. A chain is cut into steps at <<...>> groups, else
+at line ends, else at the ends of sentences.
 """
 
 import csv
@@ -26,6 +28,8 @@ from typing import Any
 from internalize.errors import UserError
 
 MARKER = "####"
+ROLES = ("system", "developer", "user", "assistant")
+REASONING = ("reasoning_content", "reasoning")  # where servers of models that think put the chain
 _GROUPS = re.compile(r"<<.*?>>")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SAID = re.compile(r"(?:the\s+)?(?:final\s+)?answer\s+is:?", re.IGNORECASE)
@@ -34,12 +38,24 @@ _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 
 @dataclass(frozen=True)
 class Record:
-    """One example. `meta` holds whatever else its row had."""
+    """One example.
+
+    Attributes:
+        question: all that is asked, as one text.
+        turns: the same as (role, content) of each message, where it is a conversation; else empty.
+        meta: whatever else its row had.
+    """
 
     question: str
     steps: tuple[str, ...]
     answer: str
     meta: Mapping[str, Any] = field(default_factory=dict)
+    turns: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def asked(self) -> tuple[tuple[str, str], ...]:
+        """What is asked, as turns: two records with the same are one question."""
+        return self.turns or (("user", self.question),)
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class Row:
     error: str = ""
 
 
-class _Bad(Exception):
+class _Bad(ValueError):
     """A row that is no record; the text says why."""
 
 
@@ -110,7 +126,13 @@ def write(path: Path, records: Iterable[Record], format: str = "steps") -> None:
 
 def to_json(record: Record) -> dict[str, Any]:
     """A record as an object of the format "steps"."""
-    return {"question": record.question, "steps": list(record.steps), "answer": record.answer, **record.meta}
+    turns = {"turns": messages_of(record.turns)} if record.turns else {}
+    return {"question": record.question, "steps": list(record.steps), "answer": record.answer, **turns, **record.meta}
+
+
+def messages_of(turns: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Turns as messages."""
+    return [{"role": role, "content": content} for role, content in turns]
 
 
 def _line(value: Any) -> str:
@@ -255,13 +277,23 @@ def split_completion(text: str) -> tuple[str, str]:
     )
 
 
-def _record(question: str, steps: Iterable[str], answer: str, value: Mapping[str, Any], *known: str) -> Record:
+def _record(
+    question: str,
+    steps: Iterable[str],
+    answer: str,
+    value: Mapping[str, Any],
+    *known: str,
+    turns: tuple[tuple[str, str], ...] = (),
+) -> Record:
     answer, question = answer.strip(), question.strip()
     if not question:
         raise _Bad("the question is empty")
     if not answer:
         raise _Bad("the answer is empty")
-    return Record(question, tuple(steps), answer, {name: entry for name, entry in value.items() if name not in known})
+    meta = {name: entry for name, entry in value.items() if name not in known}
+    if [role for role, _ in turns] == ["user"]:  # which is a question like any other
+        turns = ()
+    return Record(question, tuple(steps), answer, meta, turns)
 
 
 def _field(value: Mapping[str, Any], name: str) -> str:
@@ -293,9 +325,9 @@ def _icot(line: str, delimiter: str | None) -> Record:
 
 
 def _steps(value: Mapping[str, Any], delimiter: str | None) -> Record:
-    return _record(
-        _field(value, "question"), _texts(value, "steps"), _field(value, "answer"), value, "question", "steps", "answer"
-    )
+    turns = turns_of(value["turns"]) if "turns" in value else ()
+    known = "question", "steps", "answer", "turns"
+    return _record(_field(value, "question"), _texts(value, "steps"), _field(value, "answer"), value, *known, turns=turns)
 
 
 def _cot(value: Mapping[str, Any], delimiter: str | None) -> Record:
@@ -332,14 +364,51 @@ def _prompt(value: Mapping[str, Any], delimiter: str | None) -> Record:
 
 
 def _messages(value: Mapping[str, Any], delimiter: str | None, *known: str) -> Record:
-    turns = value.get("messages")
-    if not isinstance(turns, list) or not all(isinstance(turn, dict) and "role" in turn for turn in turns):
-        raise _Bad('the field "messages" must be a list of {"role", "content"}')
-    if not turns or turns[-1]["role"] != "assistant":
+    messages: Any = value.get("messages")
+    if value.get("tools"):
+        raise _Bad("it has tools, and calls of tools are no chain of thought; leave such rows out")
+    turns = turns_of(messages)
+    if turns[-1][0] != "assistant":
         raise _Bad("the last message is not the assistant's")
-    chain, answer = split_completion(_field(turns[-1], "content"))
-    question = "\n".join(_field(turn, "content") for turn in turns[:-1])
-    return _record(question, split_chain(chain, delimiter), answer, value, "messages", *known)
+    chain, answer = _said_by(messages[-1], turns[-1][1])
+    return _record(flat_turns(turns[:-1]), split_chain(chain, delimiter), answer, value, "messages", *known, turns=turns[:-1])
+
+
+def flat_turns(turns: Iterable[tuple[str, str]]) -> str:
+    """Turns as one text, without their roles."""
+    return "\n".join(content for _, content in turns)
+
+
+def turns_of(messages: Any) -> tuple[tuple[str, str], ...]:
+    """(role, content) of each message. Raises `ValueError` with what is wrong with them."""
+    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) and "role" in one for one in messages):
+        raise _Bad('its messages must be a list of {"role", "content"}')
+    for message in messages:
+        if message["role"] in ("tool", "function") or message.get("tool_calls") or message.get("function_call"):
+            raise _Bad("a message calls a tool, and calls of tools are no chain of thought; leave such rows out")
+        if message["role"] not in ROLES:
+            raise _Bad(f'the role of a message is "{message["role"]}"; known are {", ".join(ROLES)}')
+    return tuple((message["role"], _content(message)) for message in messages)
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    """The text of a message, which may be a list of parts."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return _field(message, "content")
+    for part in content:
+        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+            raise _Bad(f'a part of a message is of type "{kind}"; only text can be read')
+    return "".join(part["text"] for part in content)
+
+
+def _said_by(message: Mapping[str, Any], content: str) -> tuple[str, str]:
+    """The chain and the answer of the last message: its reasoning may stand beside its content."""
+    for name in REASONING:
+        if message.get(name):
+            return _field(message, name), content.rpartition(MARKER)[2]
+    return split_completion(content)
 
 
 def _alpaca(value: Mapping[str, Any], delimiter: str | None) -> Record:

@@ -8,12 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from internalize.checkpoint import read_values, write_whole
 from internalize.curricula import Curriculum
 from internalize.errors import UserError
 from internalize.lm.records import Record, read
 from internalize.lm.tokens import Shown, Specials, Template, Tokens, Units, encode, show, view_of
 from internalize.seeding import numpy_stream
 from internalize.tasks import PROMPT
+
+ROWS_FILE = "rows.json"  # beside the rows, written last
 
 TooLong = Literal["error", "skip", "truncate"]
 
@@ -116,6 +119,7 @@ class Stored:
         skipped: list[int] = []
         ends: list[int] = []
         units = 0
+        (directory / ROWS_FILE).unlink(missing_ok=True)
         with (directory / "ids.bin").open("wb") as ids, (directory / "segment.bin").open("wb") as segment:
             for _, tokens in reading.tokens(path, skipped.append):
                 ids.write(tokens.ids.astype(np.int32).tobytes())
@@ -124,16 +128,28 @@ class Stored:
                 units = max(units, tokens.units)
         if not ends:
             raise UserError(f"{path}: every row is too long; take a model that reads more tokens.")
-        about = {"ends": ends, "units": units, "skipped": len(skipped)}
-        (directory / "rows.json").write_text(json.dumps(about), encoding="utf-8")
+        np.array(ends, np.int64).tofile(directory / "ends.bin")
+        about = {"rows": len(ends), "tokens": ends[-1], "units": units, "skipped": len(skipped)}
+        write_whole(directory / ROWS_FILE, json.dumps(about).encode())
         return Stored.open(directory)
+
+    @staticmethod
+    def there(directory: Path) -> bool:
+        """Whether `write` came to its end in `directory`, and left what it says."""
+        about = read_values(directory / ROWS_FILE)
+        sizes = {name: path.stat().st_size for path in directory.glob("*.bin") for name in [path.stem]}
+        return about is not None and sizes == {
+            "ids": 4 * about["tokens"],
+            "segment": 4 * about["tokens"],
+            "ends": 8 * about["rows"],
+        }
 
     @staticmethod
     def open(directory: Path) -> "Stored":
         """What `write` left in `directory`."""
-        about = json.loads((directory / "rows.json").read_text(encoding="utf-8"))
+        about = json.loads((directory / ROWS_FILE).read_text(encoding="utf-8"))
         ids, segment = (np.memmap(directory / f"{name}.bin", np.int32, "r") for name in ("ids", "segment"))
-        return Stored(ids, segment, np.array(about["ends"]), about["units"], about["skipped"])
+        return Stored(ids, segment, np.fromfile(directory / "ends.bin", np.int64), about["units"], about["skipped"])
 
 
 @dataclass(frozen=True)

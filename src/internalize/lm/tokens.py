@@ -10,6 +10,7 @@ would straddle a boundary, or a prompt that is tokenized otherwise by itself, is
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 
 from internalize.curricula import Curriculum, View
 from internalize.errors import UserError
-from internalize.lm.records import MARKER, Record
+from internalize.lm.records import MARKER, Record, messages_of
 from internalize.tasks import ANSWER, PROMPT
 
 Units = Literal["step", "token"]
 Numbers = NDArray[np.int32]
 
 IGNORED = -100  # the label of a token that is not in the loss (transformers' convention)
+THINK, THOUGHT = "<think>", "</think>"
 HINT = "<|chain:{}|>"  # stands at the end of the prompt and names the number of units that follow
 FILLER = "<|filler|>"  # stands in for each token of a removed unit
 
@@ -32,26 +34,64 @@ FILLER = "<|filler|>"  # stands in for each token of a removed unit
 class Template:
     """The text around the parts of a record.
 
+    The chat template of a model that thinks (one that opens a <think> block for the answer, or that writes an empty one when it
+    is told not to think) has the chain in that block: the prompt opens it, and the answer closes it before its marker.
+
     Attributes:
-        chat: write the question as a user's turn in the tokenizer's chat template.
-        instruction: text before each question.
+        chat: write the question in the tokenizer's chat template: a conversation's own turns, or else one turn of the user's.
+        instruction: text before each question, in the user's last turn.
     """
 
     chat: bool = False
     instruction: str = ""
 
-    def prompt(self, question: str, tokenizer: Any) -> str:
-        """The text that the model continues."""
-        asked = f"{self.instruction}\n{question}" if self.instruction else question
+    def prompt(self, record: Record, tokenizer: Any) -> str:
+        """The text that the model continues. Raises `UserError` for a conversation that the chat template refuses."""
         if not self.chat:
-            return f"{asked}\n"
-        turns = [{"role": "user", "content": asked}]
-        return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+            return f"{self._asked(record.question)}\n"
+        last = max((at for at, (role, _) in enumerate(record.asked) if role == "user"), default=-1)
+        turns = [(role, self._asked(content) if at == last else content) for at, (role, content) in enumerate(record.asked)]
+        text = _rendered(tokenizer, turns)
+        return f"{text}{THINK}\n" if thinks(tokenizer) and not _opens(text) else text
+
+    def _asked(self, question: str) -> str:
+        return f"{self.instruction}\n{question}" if self.instruction else question
+
+    def marked(self, tokenizer: Any) -> str:
+        """What stands between the chain and the answer."""
+        return f"{THOUGHT}\n\n{MARKER}" if self.chat and thinks(tokenizer) else MARKER
 
     def pieces(self, record: Record, tokenizer: Any) -> list[tuple[int, str]]:
         """(segment, text): the prompt, each step, and the answer with its marker."""
         steps = [(index, f"{step}\n") for index, step in enumerate(record.steps)]
-        return [(PROMPT, self.prompt(record.question, tokenizer)), *steps, (ANSWER, f"{MARKER} {record.answer}")]
+        answer = f"{self.marked(tokenizer)} {record.answer}"
+        return [(PROMPT, self.prompt(record, tokenizer)), *steps, (ANSWER, answer)]
+
+
+@lru_cache(maxsize=4)
+def thinks(tokenizer: Any) -> bool:
+    """Whether a tokenizer's chat template is that of a model that thinks before it answers. One that only takes the thoughts
+    out of earlier turns is not.
+    """
+    turns = [("user", "?")]
+    text = _rendered(tokenizer, turns)
+    return _opens(text) or THINK in _rendered(tokenizer, turns, enable_thinking=False)
+
+
+def _opens(text: str) -> bool:
+    return text.rstrip().endswith(THINK)
+
+
+def _rendered(tokenizer: Any, turns: list[tuple[str, str]], **options: Any) -> str:
+    from jinja2 import TemplateError
+
+    try:
+        return str(tokenizer.apply_chat_template(messages_of(turns), tokenize=False, add_generation_prompt=True, **options))
+    except (TemplateError, ValueError) as error:
+        raise UserError(
+            f"the chat template refuses the turns {', '.join(role for role, _ in turns)} ({str(error).splitlines()[0]}); leave "
+            "such rows out, or ask without the template."
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -102,7 +142,7 @@ def encode(record: Record, tokenizer: Any, template: Template, units: Units = "s
         raise UserError(
             "the question is tokenized otherwise when it stands alone; a model could not be asked as it was trained."
         )
-    marked = int(ends[-2]) + len(MARKER)
+    marked = int(ends[-2]) + len(template.marked(tokenizer))
     marker = int(((segment == ANSWER) & (stops <= marked)).sum())
     if units == "token":
         segment = _single(segment, spans, text)

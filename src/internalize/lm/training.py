@@ -86,7 +86,8 @@ def fit(config: LMConfig, out: str | Path = "runs", notify: Notify = lambda _: N
 
 def contents(config: LMConfig) -> dict[str, str]:
     """A digest of every file that a run is made from, so that it never goes on with others under the same names."""
-    paths = [config.data, config.valid, *config.tests().values(), Path(config.model) / "config.json"]
+    model = Path(config.model)
+    paths = [config.data, config.valid, *config.tests().values(), model / "config.json", model / "tokenizer.json"]
     paths += [config.text] if config.text else []
     return {str(path): digest_of(path) for path in paths if path.exists()}
 
@@ -139,11 +140,11 @@ class Fit:
         )
         self.valid = Asked.read(config.valid, reading, config.validation)
         self.tests = {name: Asked.read(path, reading, config.samples) for name, path in config.tests().items()}
-        if self.processes.first:
-            self.rows = Stored.write(config.data, reading, directory / "data")
+        # The file, the tokenizer and the settings are those of the run (`_same_content`), so an earlier attempt's rows will do.
+        if self.processes.first and not Stored.there(directory / "data"):
+            Stored.write(config.data, reading, directory / "data")
         self.processes.wait()
-        if not self.processes.first:
-            self.rows = Stored.open(directory / "data")
+        self.rows = Stored.open(directory / "data")
         self.units = max([self.rows.units, *(t.units for t in self.valid.tokens)])
         self.specials = add_specials(self.tokenizer, self.curriculum, self.units)
         self.stages = self.curriculum.stages(self.units)
