@@ -11,7 +11,7 @@ import nbformat
 import tyro
 from mkdocs.structure.files import File, Files
 
-from internalize.cli import COMMANDS, GROUPS
+from internalize.cli import COMMANDS, GROUPS, load
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -23,11 +23,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 def commands() -> str:
     """The help of every command."""
-    every = {name: command for name, command in COMMANDS.items() if name not in GROUPS}
-    every |= {f"{group} {name}": command for group, of in GROUPS.items() for name, command in of.items()}
+    every = COMMANDS | {f"{group} {name}": command for group, of in GROUPS.items() for name, command in of.items()}
     parts = ["# Commands\n\nWhat `internalize COMMAND --help` says.\n"]
     for name, command in every.items():
-        parts.append(f"## internalize {name}\n\n```text\n{help_of(name, command)}\n```\n")
+        parts.append(f"## internalize {name}\n\n```text\n{help_of(name, load(command))}\n```\n")
     return "\n".join(parts)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import gpu, growth
+from benchmarks import gpu, growth, startup
 from benchmarks.work import CONTENDERS, Job, matrix_rate, needed_operations
 from internalize import ModelConfig
 
@@ -45,3 +45,9 @@ def test_the_engine_does_the_work_of_a_job() -> None:
 def test_the_baseline_learns_and_generates() -> None:
     pytest.importorskip("transformers")
     CONTENDERS["eager"](Job(SHAPE, 5, 4, (0, 4), 2, evaluate=True))()
+
+
+def test_starts_are_compared() -> None:
+    found = startup.compare("1", "2", repeats=2)
+    assert 0 < found["least"] <= found["ratio"] <= found["most"]
+    assert found["repeats"] == 2

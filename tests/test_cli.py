@@ -13,6 +13,7 @@ import tyro
 
 import internalize
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule, api, cli, demo
+from internalize.cli.runs import RunCommand
 from tiny import FLAGS
 
 ROOT = Path(__file__).parents[1]
@@ -71,7 +72,7 @@ def test_the_demo_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
 def test_the_command_repeats_the_run(config: RunConfig) -> None:
     words = shlex.split(config.command([4, 5, 6]))
     assert words[:2] == ["internalize", "run"]
-    parsed = tyro.cli(cli.RunCommand, args=words[2:])
+    parsed = tyro.cli(RunCommand, args=words[2:])
     assert (parsed.seeds, parsed.first_seed) == (3, 4)
     assert parsed.config() == config
 

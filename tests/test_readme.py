@@ -8,7 +8,8 @@ import pytest
 import tyro
 
 import internalize
-from internalize.cli import COMMANDS, GROUPS, RunCommand
+from internalize.cli import COMMANDS, GROUPS, load
+from internalize.cli.runs import RunCommand
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -59,7 +60,7 @@ def test_the_commands_are_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if line.startswith("internalize "):
             group, *rest = shlex.split(line)[1:]
             commands, words = (GROUPS[group], rest) if group in GROUPS else (COMMANDS, [group, *rest])
-            tyro.extras.subcommand_cli_from_dict(commands, args=words)
+            tyro.cli(load(commands[words[0]]), args=words[1:])
     targets = {line.split()[1] for line in lines if line.startswith("make ")}
     makefile = (ROOT / "Makefile").read_text()
     assert targets == {"demo", "test"}

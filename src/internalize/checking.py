@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any, get_type_hints
 
-import torch
 from typeguard import TypeCheckError, check_type
 
 from internalize.errors import UserError
@@ -32,6 +31,8 @@ def check_types(config: Any, group: str = "") -> None:
 
 def check_device(device: str) -> None:
     """Raise `UserError` unless torch can put a tensor on `device`."""
+    import torch
+
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:  # torch raises either for a device that it lacks

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 
 @cache
@@ -31,6 +30,8 @@ def _commit() -> str | None:
 
 def provenance() -> dict[str, Any]:
     """Versions, commit, machine and the time of day, as JSON values."""
+    import torch
+
     return {
         "versions": {
             "internalize": version("internalize"),

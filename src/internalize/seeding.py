@@ -5,9 +5,12 @@ seeds share nothing.
 """
 
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def numpy_stream(seed: int, purpose: str) -> np.random.Generator:
@@ -15,8 +18,10 @@ def numpy_stream(seed: int, purpose: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(_sequence(seed, purpose)))
 
 
-def torch_stream(seed: int, purpose: str) -> torch.Generator:
+def torch_stream(seed: int, purpose: str) -> "torch.Generator":
     """The CPU torch generator of `purpose` for run seed `seed`."""
+    import torch
+
     state = int(_sequence(seed, purpose).generate_state(1, np.uint64)[0])
     return torch.Generator().manual_seed(state & (2**63 - 1))
 

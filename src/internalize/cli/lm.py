@@ -1,7 +1,7 @@
 """`internalize lm check | fit | show | certify | collect | example`."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -267,16 +267,6 @@ class Example:
             f"internalize lm fit --model {example.model} --data {files['train']} --valid {files['valid']} "
             f"--test {files['test']} --ood biased={files['biased']} --units {units} --lr 0.0005"
         )
-
-
-LM_COMMANDS: dict[str, Callable[..., Any]] = {
-    "check": Check,
-    "fit": Fit,
-    "show": Show,
-    "certify": Certify,
-    "collect": Collect,
-    "example": Example,
-}
 
 
 def _told(event: Mapping[str, Any], bar: Progress, task: Any, name: str = "") -> None:

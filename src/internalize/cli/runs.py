@@ -5,19 +5,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
-from internalize.api import fit, train
 from internalize.config import ID, RunConfig
-from internalize.demo import run_demo
 from internalize.errors import UserError
 from internalize.launch import Ray
-from internalize.runs import Run, load
+
+if TYPE_CHECKING:  # what `--help` does not need is imported where it is used
+    from rich.table import Table
+
+    from internalize.runs import Run
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,11 @@ class Demo:
 
     def __call__(self) -> None:
         """Run the demo."""
+        from rich.console import Console
+        from rich.table import Table
+
+        from internalize.demo import run_demo
+
         outcome = run_demo(self.seed, self.out, self.fresh)
         if self.json:
             print(json.dumps({"arms": outcome.arms, "seconds": outcome.seconds}))
@@ -96,6 +100,8 @@ class RunCommand(How, RunConfig):
 
     def __call__(self) -> None:
         """Train, then show the outcome."""
+        from internalize.api import fit
+
         seeds = consecutive(self.seeds, self.first_seed)
         run = fit(self.config(), seeds=seeds, out=self.out, **self.how())
         print_run(run, self.json, self.max_loss)
@@ -116,6 +122,9 @@ class Resume(How):
 
     def __call__(self) -> None:
         """Train on, then show the outcome."""
+        from internalize.api import train
+        from internalize.runs import load
+
         run = load(self.directory)
         train([run], run.unfinished, **self.how())
         print_run(run, self.json)
@@ -136,6 +145,8 @@ class Show:
 
     def __call__(self) -> None:
         """Print it."""
+        from internalize.runs import load
+
         run = load(self.directory)
         if self.rows:
             for row in run.rows():
@@ -147,6 +158,9 @@ class Show:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error, told (done, in all)."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     with Progress(*Progress.get_default_columns(), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
@@ -172,8 +186,11 @@ def check_loss(max_loss: float | None) -> None:
         raise UserError(f"--max-loss is {max_loss}; it must be at least 0 and below 1.")
 
 
-def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
+def print_run(run: "Run", as_json: bool, max_loss: float | None = None) -> None:
     """Print a run's tables, or one JSON object."""
+    from rich.console import Console
+    from rich.table import Table
+
     check_loss(max_loss)
     frontier = run.frontier(max_loss)
     if as_json:
@@ -200,7 +217,9 @@ def print_run(run: Run, as_json: bool, max_loss: float | None = None) -> None:
     console.print(f"Success: accuracy above 95 %, with Wilson's 95 % interval over seeds. Page: {run.page}")
 
 
-def _stage_table(run: Run, title: str) -> Table:
+def _stage_table(run: "Run", title: str) -> "Table":
+    from rich.table import Table
+
     ood = run.config.test_splits()[1]
     table = Table("chain tokens", "ID at the switch", "ID adapted", f"OOD adapted ({ood})", "ID, full chain", title=title)
     rows = {(row["stage"], row["split"]): row for row in run.stages().to_dicts()}

@@ -1,7 +1,6 @@
 """`internalize study list | run | draw` and `internalize compare`."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,6 +151,3 @@ class Draw:
         found = rows_of(study.runs(self.scale, self.out)) if self.rows is None else read_rows(self.rows)
         found = [row for row in found if row["seed"] >= self.first_seed and (self.pilot or row["seed"] < PILOT)]
         print(draw(study, found, self.out / "studies" / f"{study.name}.html"))
-
-
-STUDY_COMMANDS: dict[str, Callable[..., Any]] = {"list": List, "run": RunStudy, "draw": Draw}

@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from scipy.stats import beta, t
+from scipy.special import betaincinv, stdtrit
 
 SUCCESS = 0.95  # a run succeeds when its accuracy exceeds this (paper)
 
@@ -44,15 +44,15 @@ def mean_interval(accuracies: Sequence[float], confidence: float = 0.95) -> tupl
     n = len(accuracies)
     centre = sum(accuracies) / n
     deviation = sqrt(sum((value - centre) ** 2 for value in accuracies) / (n - 1))
-    spread = float(t.ppf((1 + confidence) / 2, n - 1)) * deviation / sqrt(n)
+    spread = float(stdtrit(n - 1, (1 + confidence) / 2)) * deviation / sqrt(n)
     return max(0.0, centre - spread), min(1.0, centre + spread)
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """The exact interval for a proportion (Clopper and Pearson 1934): (low, high). With no trials it is (0, 1)."""
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+    low = float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
     return low, high
 
 

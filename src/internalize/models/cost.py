@@ -1,6 +1,6 @@
 """How many operations a transformer needs: multiplications and additions in products of weights and of attention."""
 
-from internalize.models.transformer import ModelConfig
+from internalize.models.config import ModelConfig
 
 
 def forward_operations(shape: ModelConfig, vocabulary: int, new: int, used: int, cached: int = 0) -> float:
