@@ -8,6 +8,8 @@ import torch
 pytest.importorskip("transformers")
 
 from internalize.cli import main
+from internalize.config import RunConfig
+from internalize.lm.config import LMConfig
 from internalize.lm.example import write_example
 from internalize.lm.pretrained import load_tokenizer
 
@@ -266,3 +268,23 @@ def test_check_tells_conflicts_and_lost_roles(tmp_path: Path, capsys: pytest.Cap
     assert "1 of them with another answer than at first: lines 3" in said
     assert "1 rows are conversations; without --chat their roles are lost" in said
     assert "conversations" not in run(capsys, "check", data, "--chat")[1]
+
+
+def test_commands_of_the_other_kind_of_run_name_the_right_one(
+    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox, model = tmp_path / "sandbox", tmp_path / "model"
+    for directory, values in (
+        (sandbox, RunConfig().to_json()),
+        (model, LMConfig(model="gpt2", data=example / "train.jsonl", valid=example / "valid.jsonl").to_json()),
+    ):
+        directory.mkdir()
+        (directory / "config.json").write_text(json.dumps(values))
+    for command in ("show", "resume", "certify", "probe"):
+        with pytest.raises(SystemExit):
+            main([command, str(model)])
+        assert f"a language model's run; show it with `internalize lm show {model}`" in capsys.readouterr().err
+    for words in (["show", sandbox], ["certify", sandbox, "--data", example / "test.jsonl"]):
+        code, _, error = run(capsys, *words)
+        assert code == 2
+        assert f"a run of the sandbox, not of a language model; show it with `internalize show {sandbox}`" in error

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from internalize import own_code
 from internalize.checking import check_device
@@ -25,6 +24,7 @@ from internalize.launch import Job, Ray, cores, display, make_plan, run_jobs, ru
 from internalize.runs import Run, load
 from internalize.seeding import numpy_stream
 from internalize.tasks import Simulation, Task, inline, make
+from internalize.terminal import terminal
 from internalize.theory import Construction, Verification, verify
 from internalize.theory import construct as exact
 from internalize.theory.constructions import Via
@@ -82,7 +82,7 @@ def train(
 
     `plan` says before the start what each will cost; the other arguments are those of `fit`.
     """
-    console = Console(stderr=True, quiet=quiet, highlight=False)
+    console = terminal(stderr=True, quiet=quiet)
     if ray is None:
         check_device(device)
     for run in runs:

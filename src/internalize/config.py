@@ -22,7 +22,7 @@ from internalize.rendering import PositionIds
 from internalize.tasks import Task
 from internalize.tasks.distributions import held_out, parts
 
-KIND = "sandbox"  # in config.json, beside the language models' runs
+SANDBOX, LANGUAGE_MODEL = "sandbox", "language model"  # kinds of runs, as their config.json says
 SCHEMA = 1  # part of the hash: raise it when old runs no longer mean the same
 
 
@@ -199,7 +199,7 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         """As JSON values, with the text of the user's own files that it names."""
         code = own_code.sources(self.task, self.curriculum)
-        return {"kind": KIND, "schema": SCHEMA, **dataclasses.asdict(self), **({"code": code} if code else {})}
+        return {"kind": SANDBOX, "schema": SCHEMA, **dataclasses.asdict(self), **({"code": code} if code else {})}
 
     @staticmethod
     def from_json(values: dict[str, Any]) -> "RunConfig":
@@ -219,11 +219,12 @@ class RunConfig:
             raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None
 
 
-def kind_of(values: Any) -> str:
-    """Of which kind of run a configuration is, as JSON values: "sandbox" or "language model"."""
-    if not isinstance(values, dict) or "kind" not in values:  # written before runs said so
-        return "language model" if isinstance(values, dict) and isinstance(values.get("model"), str) else KIND
-    return str(values["kind"])
+def kind_of(values: Any) -> str | None:
+    """Of which kind of run a configuration is, as JSON values: "sandbox" or "language model"; None for what is no run's."""
+    if not isinstance(values, dict) or "schema" not in values:
+        return None
+    before = LANGUAGE_MODEL if isinstance(values.get("model"), str) else SANDBOX  # as long as runs did not say so
+    return str(values.get("kind", before))
 
 
 GROUPS = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from internalize.checkpoint import load_model, read_values, write_whole
-from internalize.config import ID, KIND, RunConfig, kind_of
+from internalize.config import ID, LANGUAGE_MODEL, RunConfig, kind_of
 from internalize.errors import UserError
 from internalize.evaluation import MajorityVote, ModelProcedure, Procedure, generate, success_rate
 from internalize.journal import kept_attempts, read_metrics
@@ -343,7 +343,7 @@ def load(path: str | Path) -> "Run":
         values = json.loads(file.read_text())
     except ValueError as error:
         raise UserError(f"{file}: not valid JSON ({error}).") from None
-    if kind_of(values) != KIND:
+    if kind_of(values) == LANGUAGE_MODEL:
         raise UserError(
             f"{path}: this is a language model's run; show it with `internalize lm show {path}`, certify it with "
             "`internalize lm certify`, and go on with it by the `internalize lm fit` that began it."

@@ -16,13 +16,15 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from internalize import own_code
 from internalize.curricula import RemovalConfig, Schedule, make
 from internalize.errors import UserError
 from internalize.lm.config import LMConfig
-from internalize.lm.evaluation import Speaker, ask
+from internalize.lm.evaluation import Speaker, ask, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, out_of_memory, readable
+from internalize.lm.records import Record
 from internalize.lm.rows import Asked, Reading
-from internalize.lm.runs import certify, load, rows
+from internalize.lm.runs import Folder, certify, load, rows
 from internalize.lm.tokens import Template, add_specials
 from internalize.lm.training import Checks, Fit, fit
 
@@ -387,3 +389,37 @@ def test_rows_are_tokenized_once(config: LMConfig, tmp_path: Path, monkeypatch: 
     fit(config, tmp_path / "runs")
     assert {path.name: path.stat().st_mtime_ns for path in data.iterdir()} != before
     assert metrics(directory) == metrics(whole)
+
+
+OWN = """
+import numpy as np
+from internalize import Curriculum
+
+class AllThenNone(Curriculum):
+    def stages(self, units):
+        return 2
+
+    def keep(self, units, stage):
+        return np.full(units, stage == 0)
+
+def lenient(answer, record):
+    return True
+"""
+
+
+def test_a_run_and_its_stages_are_read_with_the_users_code_that_they_were_made_with(
+    config: LMConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    schedule = Schedule("fixed", budget=2, check_every=1)
+    config = replace(config, curriculum=f"{file}:AllThenNone", score=f"{file}:lenient", schedule=schedule)
+    directory = fit(config, tmp_path / "runs")
+    assert "mine.py_AllThenNone" in directory.name
+    for change in (lambda: file.write_text("1 / 0"), file.unlink):
+        change()
+        for read in (lambda: load(directory).config, lambda: Folder.open(str(directory / "stages" / "1"))):
+            monkeypatch.setattr(own_code, "_texts", {})  # as in another process
+            found = read()
+            assert scorer(found.score)("anything", Record("q", (), "1"))
+        assert Folder.open(str(directory / "stages" / "1")).curriculum.stages(5) == 2

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from internalize import RunConfig, fit
+from internalize.cli import main
 from internalize.errors import UserError
 from internalize.studies.study import curves, outcomes
 from tiny import TINY
@@ -43,6 +44,13 @@ def test_a_task_of_ones_own_is_trained_and_asked_like_others() -> None:
     for frame in (outcomes(rows), curves(rows)):
         assert set(frame["task"]) == {"mine.py:RunningMax"}
         assert set(frame["headline"]) == {"biased:b:0.8"}
+
+
+def test_names_of_distributions_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """:b: is no emoji."""
+    run = fit(**{**TINY, "task": "mine.py:RunningMax", "inputs": "uniform"}, processes=1, quiet=True)
+    main(["show", str(run.path)])
+    assert "biased:b:0.8" in capsys.readouterr().out
 
 
 def test_the_whole_path_of_the_file_does_not_name_the_run(tmp_path: Path) -> None:

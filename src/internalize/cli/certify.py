@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Column, Table
 
 from internalize.api import certify, fast_when_sure
@@ -19,6 +18,7 @@ from internalize.evaluation import Certificate
 from internalize.evaluation.certificate import Share
 from internalize.evaluation.selective import Selective
 from internalize.provenance import provenance
+from internalize.terminal import terminal
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def tell(command: str, certificate: Certificate, sure: Selective | None, out: Se
 
 def print_certificate(certificate: Certificate) -> None:
     """Print a certificate for people."""
-    console = Console(highlight=False)
+    console = terminal()
     title = f"slow: {certificate.slow}; fast: {certificate.fast}"
     numbers = [Column(name, no_wrap=True) for name in ("distinct", "agree", "slow wrong", "fast wrong", "loss")]
     table = Table(Column("inputs", overflow="fold"), *numbers, title=title)
@@ -115,7 +115,7 @@ def print_certificate(certificate: Certificate) -> None:
 
 def print_selective(sure: Selective) -> None:
     """Print what answering at once only where it is sure does on each split."""
-    console = Console(highlight=False)
+    console = terminal()
     title = f"fast when sure: confidence at least {sure.threshold:.6g}, else slow"
     inputs = Column("inputs", overflow="fold")
     table = Table(inputs, "answered at once", "of these wrong", "all answers wrong", "tokens written", title=title)

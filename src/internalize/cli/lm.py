@@ -30,6 +30,7 @@ from internalize.lm.rows import Reading
 from internalize.lm.runs import CERTIFICATE, LMRun, certify, load, rows, union
 from internalize.lm.tokens import Template, Units
 from internalize.lm.training import fit
+from internalize.terminal import terminal
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Fit(LMConfig):
             processes.close()
 
     def _fit(self, config: LMConfig, first: bool) -> None:
-        console = Console(stderr=True, highlight=False)
+        console = terminal(stderr=True)
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
         with Progress(*columns, console=console, disable=not first) as bar:
             task = bar.add_task("reading")
@@ -288,11 +289,11 @@ def _told(event: Mapping[str, Any], bar: Progress, task: Any, name: str = "") ->
 
 def print_checked(found: Checked, chat: bool) -> None:
     """Print what was found in one file."""
-    console = Console(highlight=False)
+    console = terminal()
     steps = ", ".join(f"{count:,} with {steps} steps" for steps, count in found.steps.items())
-    console.print(f"{found.path}: {found.good:,} of {found.rows:,} rows can be used ({steps}).", markup=False)
+    console.print(f"{found.path}: {found.good:,} of {found.rows:,} rows can be used ({steps}).")
     for line, why in found.bad:
-        console.print(f"  line {line}: {why}", markup=False)
+        console.print(f"  line {line}: {why}")
     if found.tokens:
         least, middle, many, most = found.tokens
         console.print(f"  tokens in a row: {least:.0f} to {most:.0f}, median {middle:.0f}, 90th percentile {many:.0f}")
@@ -305,11 +306,11 @@ def print_checked(found: Checked, chat: bool) -> None:
     if found.conversations and not chat:
         console.print(f"  {found.conversations:,} rows are conversations; without --chat their roles are lost")
     for other, count in found.overlap.items():
-        console.print(f"  {count:,} of its questions are also in {other}", markup=False)
+        console.print(f"  {count:,} of its questions are also in {other}")
     for row in found.shown:
         console.print("  what the stages show:")
         for stage, text in enumerate(row):
-            console.print(f"    {stage}: {text!r}", markup=False)
+            console.print(f"    {stage}: {text!r}")
 
 
 def _some(lines: list[int]) -> str:
@@ -325,7 +326,7 @@ def print_lm_run(run: LMRun, as_json: bool, max_loss: float | None) -> None:
         beside = {"baselines": known} if known else {}
         print(json.dumps({"directory": str(run.path), **rows(run)[0], "chosen": chosen, **beside}))
         return
-    console = Console(highlight=False)
+    console = terminal()
     names = list(run.config.tests())
     headers = [f"{name}{extra}" for name in names for extra in (" at the switch", "")]
     texts = ["perplexity of the text"] if run.config.text else []

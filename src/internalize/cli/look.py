@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
@@ -18,6 +17,7 @@ from internalize.lm.runs import is_lm_run
 from internalize.lm.runs import load as load_lm
 from internalize.report import write_report
 from internalize.runs import Run, load
+from internalize.terminal import terminal
 
 SECONDS = 2.0  # between looks
 
@@ -71,7 +71,7 @@ class Watch:
 
     def __call__(self) -> None:
         """Show a line for each seed, anew every two seconds."""
-        console = Console(highlight=False)
+        console = terminal()
         if self.once:
             console.print(state(runs_in(self.directory))[0])
             return

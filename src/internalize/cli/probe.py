@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from internalize.api import probe_run
@@ -14,6 +13,7 @@ from internalize.cli.runs import changed, progress_bar
 from internalize.config import command_line
 from internalize.evaluation.probes import Probes, of_stages
 from internalize.provenance import provenance
+from internalize.terminal import terminal
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Probe:
 
 def print_probes(stage: int, probes: Probes) -> None:
     """Print what was found in one stage's model."""
-    console = Console(highlight=False)
+    console = terminal()
     head = ["state", "chance", "its own column", "untrained", "the answer's column", "untrained", "shuffled"]
     table = Table(*head, title=f"stage {stage}: accuracy of linear probes after the last layer")
     for t, name in enumerate(probes.targets):

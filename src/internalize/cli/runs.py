@@ -12,6 +12,7 @@ import tyro
 from internalize.config import ID, RunConfig
 from internalize.errors import UserError
 from internalize.launch import Ray
+from internalize.terminal import terminal
 
 if TYPE_CHECKING:  # what `--help` does not need is imported where it is used
     from rich.table import Table
@@ -34,7 +35,6 @@ class Demo:
 
     def __call__(self) -> None:
         """Run the demo."""
-        from rich.console import Console
         from rich.table import Table
 
         from internalize.demo import run_demo
@@ -43,7 +43,7 @@ class Demo:
         if self.json:
             print(json.dumps({"arms": outcome.arms, "seconds": outcome.seconds}))
             return
-        console = Console(highlight=False)
+        console = terminal()
         console.print(_stage_table(outcome.runs["left"], "The chain is taken away, one state at a time, from the left"))
         table = Table("regime", "chain tokens", "ID accuracy", "OOD accuracy", "steps", title=f"{outcome.title}: unseen inputs")
         for name, arm in outcome.arms.items():
@@ -158,10 +158,9 @@ class Show:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error, told (done, in all)."""
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     with Progress(*Progress.get_default_columns(), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -188,7 +187,6 @@ def check_loss(max_loss: float | None) -> None:
 
 def print_run(run: "Run", as_json: bool, max_loss: float | None = None) -> None:
     """Print a run's tables, or one JSON object."""
-    from rich.console import Console
     from rich.table import Table
 
     check_loss(max_loss)
@@ -198,7 +196,7 @@ def print_run(run: "Run", as_json: bool, max_loss: float | None = None) -> None:
         outcome |= {"stages": run.stages().to_dicts(), "frontier": frontier.to_dicts()}
         print(json.dumps({**outcome, "seeds": run.results}))
         return
-    console = Console(highlight=False)
+    console = terminal()
     if run.results[0]["stages_reached"] > 1:
         console.print(_stage_table(run, "Stage by stage"))
     seeds = f"{len(run.seeds)} seed" + "s" * (len(run.seeds) > 1)

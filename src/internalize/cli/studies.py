@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from internalize.cli.runs import How, consecutive, progress_bar
@@ -16,6 +15,7 @@ from internalize.launch import cores
 from internalize.studies import find, studies
 from internalize.studies.compare import benchmark, comparable
 from internalize.studies.study import Scale, Study, cost, curves, draw, outcomes, read_rows, rows_of, run_study
+from internalize.terminal import terminal
 
 PILOT = 1000  # seeds from here on are for choosing settings (docs/protocol.md)
 
@@ -38,7 +38,7 @@ class List:
             scales: tuple[Scale, ...] = ("laptop", "paper")
             cells = ", ".join(f"{len(study.cells(scale))} {scale}" for scale in scales)
             table.add_row(name, study.title, cells, ", ".join(f"{study.seeds[scale]}" for scale in scales))
-        Console(highlight=False).print(table)
+        terminal().print(table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Sweep(How):
         """Say what the study costs and train it; its rows, or None after a dry run."""
         seeds = consecutive(study.seeds[self.scale] if self.seeds is None else self.seeds, self.first_seed)
         how = self.how()
-        console = Console(stderr=True, highlight=False)
+        console = terminal(stderr=True)
         with progress_bar("timing") as told:
             needed = cost(study, self.scale, seeds, self.out, told)
         console.print(f"{study.title}\n{needed.text(self.processes or cores())}")
@@ -125,7 +125,7 @@ class Compare(Sweep):
         shown = Table(*table.table.columns, title=f"{table.title}, {self.scale} scale", caption=table.text)
         for line in table.table.rows():
             shown.add_row(*map(str, line))
-        Console(highlight=False).print(shown, f"Each task and each seed: {page}")
+        terminal().print(shown, f"Each task and each seed: {page}")
 
 
 @dataclass(frozen=True)

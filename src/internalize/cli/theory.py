@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from internalize.api import construct, verified
@@ -18,6 +17,7 @@ from internalize.errors import UserError
 from internalize.evaluation import wilson
 from internalize.provenance import provenance
 from internalize.report.charts import Series, accuracy_chart
+from internalize.terminal import terminal
 from internalize.theory import (
     MLPParityConfig,
     ParityConfig,
@@ -71,7 +71,7 @@ class Construct:
         table.add_row("MLP width", f"{made['mlp']:,}", made["bound_mlp"])
         table.add_row("embedding", f"{made['width']:,}", "")
         table.add_row("parameters", f"{made['parameters']:,}", "")
-        console = Console(highlight=False)
+        console = terminal()
         console.print(table)
         how = "all" if checked["exhaustive"] else "random and adversarial"
         console.print(
@@ -94,7 +94,7 @@ class Parity(ParityConfig):
     def __call__(self) -> None:
         """Run the algorithm, and show the invariant after every stage."""
         seeds = consecutive(self.seeds, self.first_seed)
-        console, started = Console(highlight=False), time.monotonic()
+        console, started = terminal(), time.monotonic()
         if self.samples < self.bound and not self.json:
             console.print(
                 f"Note: batches of {self.samples:,} samples are below d^3 log(kT/.05) = {self.bound:,}; "
@@ -195,7 +195,7 @@ class MLPParity(MLPParityConfig):
             spread = f"{final.mean():.3f} ({final.min():.3f} to {final.max():.3f})"
             table.add_row(arm, spread, f"{len(those)}/{self.seeds}", f"{median:,}" if median else "not reached")
         if not self.json:
-            Console(highlight=False).print(table)
+            terminal().print(table)
         if self.chart is not None:
             write_whole(self.chart, learning_curves(curves, title).encode())
 

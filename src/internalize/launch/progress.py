@@ -62,7 +62,7 @@ class Display:
         """Show one event of a seed."""
         line = self.lines[job]
         if event["kind"] == "said":  # whatever printed in its process, such as a print() in a curriculum of one's own
-            self.console.print(f"{job.label}: {event['text']}", markup=False, soft_wrap=True)
+            self.console.print(f"{job.label}: {event['text']}", soft_wrap=True)
         elif event["kind"] == "result":
             took = f"done: {event['steps']:,} steps in {duration(event['seconds'])}"
             self.progress.update(line.task, completed=line.budget, text=took)
@@ -82,6 +82,6 @@ class Display:
 @contextmanager
 def display(console: Console) -> Iterator[Display]:
     """A display that is live inside the block."""
-    columns = TextColumn("{task.description}"), BarColumn(16), TextColumn("{task.fields[text]}")
+    columns = TextColumn("{task.description}", markup=False), BarColumn(16), TextColumn("{task.fields[text]}", markup=False)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         yield Display(console, progress)

@@ -11,13 +11,12 @@ from typing import Any
 
 from internalize import curricula, own_code
 from internalize.checking import check_at_least, check_types
-from internalize.config import command_line, file_name, flat
+from internalize.config import LANGUAGE_MODEL, command_line, file_name, flat
 from internalize.curricula import Curriculum, RemovalConfig, Schedule
 from internalize.errors import UserError
 from internalize.lm.rows import TooLong
 from internalize.lm.tokens import Units
 
-KIND = "language model"  # in config.json, beside the sandbox's runs
 SCHEMA = 1
 
 
@@ -152,7 +151,7 @@ class LMConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, with the text of the user's own files that it names."""
-        values: dict[str, Any] = json.loads(json.dumps({"kind": KIND, "schema": SCHEMA, **asdict(self)}, default=str))
+        values: dict[str, Any] = json.loads(json.dumps({"kind": LANGUAGE_MODEL, "schema": SCHEMA, **asdict(self)}, default=str))
         code = own_code.sources(self.curriculum, self.score)
         return {**values, "code": code} if code else values
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from internalize import curricula, own_code
 from internalize.checkpoint import read_values
-from internalize.config import kind_of
+from internalize.config import LANGUAGE_MODEL, SANDBOX, kind_of
 from internalize.curricula import Curriculum, RemovalConfig
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
@@ -17,7 +17,7 @@ from internalize.evaluation import certify as compare
 from internalize.evaluation.selective import Selective, select
 from internalize.journal import kept_attempts, read_metrics
 from internalize.lm import need, quiet
-from internalize.lm.config import KIND, LMConfig
+from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import LMProcedure, Questions, Speaker, scorer
 from internalize.lm.pretrained import load_model, load_tokenizer, longest_row
 from internalize.lm.rows import Asked, Reading
@@ -103,10 +103,14 @@ class LMRun:
 
 def is_lm_run(path: Path) -> bool:
     """Whether a directory is a language model's run, finished or not; False for whatever else."""
+    return _kind(path) == LANGUAGE_MODEL
+
+
+def _kind(path: Path) -> str | None:
     try:
-        return kind_of(json.loads((path / "config.json").read_text())) == KIND
+        return kind_of(json.loads((path / "config.json").read_text()))
     except (OSError, ValueError):
-        return False
+        return None
 
 
 def load(path: str | Path) -> LMRun:
@@ -118,7 +122,7 @@ def load(path: str | Path) -> LMRun:
         raise UserError(f"{path}: this is not a run's directory (it has no config.json).") from None
     except ValueError as error:
         raise UserError(f"{path / 'config.json'}: not valid JSON ({error}).") from None
-    if kind_of(values) != KIND:
+    if kind_of(values) == SANDBOX:
         raise UserError(
             f"{path}: this is a run of the sandbox, not of a language model; show it with `internalize show {path}`, certify "
             "it with `internalize certify`."
@@ -184,7 +188,7 @@ def system(
         samples: rows of each file; 0: all.
     """
     folder = Path(where)
-    if (folder / "stages").is_dir():
+    if (folder / "stages").is_dir() or _kind(folder) == SANDBOX:
         run = load(folder)
         if not run.stages():
             raise UserError(f"{run.path}: no stage is finished yet, so there is no model to ask.")
