@@ -479,6 +479,15 @@ def growth_table() -> str:
     return table(["T", "d", "L", "seeds together", "ms a step and seed (range)", "peak memory, MiB"], lines)
 
 
+def startup_table() -> str:
+    """How long a start takes, against one that imports everything."""
+    lines = []
+    for row in rows("startup"):
+        ratio = f"**{row['ratio']:.2f}** ({row['least']:.2f} to {row['most']:.2f})"
+        lines.append([f"`{row['start']}`", f"{row['ours']:.2f}", f"{row['eager']:.2f}", ratio])
+    return table(["start", "seconds", "with all imports", "ratio (range over repeats)"], lines)
+
+
 TEXTS: dict[str, Callable[[], str]] = {
     "demo_table": demo_table,
     "fig1_table": fig1_table,
@@ -499,6 +508,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "shift_table": shift_table,
     "engine_table": engine_table,
     "growth_table": growth_table,
+    "startup_table": startup_table,
 }
 DOCUMENTS = ("README.md", "docs/theory.md", "docs/performance.md", "docs/reproduction.md", "docs/language-models.md")
 PICTURES: dict[str, Callable[[], str]] = {
