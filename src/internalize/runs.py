@@ -101,7 +101,7 @@ class Run:
         kept = kept_attempts(metrics)
 
         def counts(row: dict[str, Any]) -> bool:
-            if not kept:  # written before journals told attempts
+            if "attempt" not in row:  # written before journals told attempts
                 return stage_file(self.seed_directory(seed), int(row["stage"])).exists()
             return bool(row["moment"] == "final" or row["attempt"] == kept.get(row["stage"]))
 

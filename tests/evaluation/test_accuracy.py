@@ -122,3 +122,4 @@ def test_costs_and_answers_of_rows_of_different_lengths() -> None:
     assert both.answers[0, 1] == NOTHING
     assert true_answers(Two(), np.array([[0], [1]])).tolist() == [[7, NOTHING], [4, 5]]  # type: ignore[arg-type]
     assert equal(np.array([[7]]), np.array([[7, NOTHING]])).all()
+    assert equal(np.array([7]), np.array([[7, NOTHING]])).all()  # as a procedure of one's own may answer

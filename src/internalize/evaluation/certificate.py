@@ -236,7 +236,7 @@ class _Asked:
 
 def equal(a: Ints, b: Ints) -> np.ndarray:
     """(rows,) bool: which rows of two arrays of answers are the same."""
-    a, b = same_width([a.reshape(len(a), -1), b.reshape(len(b), -1)])
+    a, b = same_width([a, b])
     return np.asarray((a == b).all(axis=1))
 
 

@@ -29,6 +29,7 @@ def gather(tokens: Ints, flags: NDArray[np.bool_]) -> Ints:
 
 def same_width(arrays: Sequence[Ints], fill: int = NOTHING) -> list[Ints]:
     """(rows, columns) arrays with `fill` on the right of those that have fewer columns than the widest."""
+    arrays = [array if array.ndim == 2 else array.reshape(len(array), -1) for array in arrays]
     widest = max(array.shape[1] for array in arrays)
     return [np.pad(array, ((0, 0), (0, widest - array.shape[1])), constant_values=fill) for array in arrays]
 
