@@ -11,11 +11,9 @@ import numpy as np
 from internalize.curricula import Curriculum
 from internalize.errors import UserError
 from internalize.lm.evaluation import normalise
-from internalize.lm.records import Record, read
+from internalize.lm.records import Record, Turns, read
 from internalize.lm.rows import Reading
 from internalize.lm.tokens import Tokens, add_specials, encode, show, view_of
-
-Asked = tuple[tuple[str, str], ...]  # the turns of a question
 
 EXAMPLES = 3
 
@@ -52,11 +50,11 @@ def check(
     Raises:
         UserError: for files that cannot be read at all.
     """
-    seen: dict[str, set[Asked]] = {}
+    seen: dict[str, set[Turns]] = {}
     found = []
     for path in paths:
         checked, lengths = Checked(str(path)), []
-        questions: dict[Asked, str] = {}  # the first answer to each
+        questions: dict[Turns, str] = {}  # the first answer to each
         examples: list[tuple[Record, Tokens | None]] = []
         for row in read(path, format, delimiter):
             checked.rows += 1

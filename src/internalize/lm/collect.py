@@ -15,7 +15,7 @@ from internalize.errors import UserError
 from internalize.lm import need, quiet
 from internalize.lm.evaluation import Scorer, normalise, scorer
 from internalize.lm.pretrained import left_padded, load_model, load_tokenizer, pad_of, positions
-from internalize.lm.records import MARKER, Record, flat_turns, to_json, turns_of
+from internalize.lm.records import MARKER, Record, Turns, flat_turns, to_json, turns_of
 from internalize.lm.tokens import Template
 from internalize.provenance import provenance
 
@@ -27,11 +27,11 @@ class Question:
     line: int
     text: str
     answer: str | None
-    turns: tuple[tuple[str, str], ...] = ()
+    turns: Turns = ()
 
-    def record(self, steps: tuple[str, ...] = (), answer: str = "") -> Record:
-        """The question with a chain and an answer."""
-        return Record(self.text, steps, answer, turns=self.turns)
+    def record(self, answer: str = "") -> Record:
+        """The question as a record without a chain."""
+        return Record(self.text, (), answer, turns=self.turns)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def questions(path: Path) -> Iterator[Question]:
                     value = json.loads(line.decode("utf-8-sig"))
                 except ValueError as error:
                     raise UserError(f"{path}, line {number}: not a JSON row in UTF-8 ({error}).") from None
-                turns: tuple[tuple[str, str], ...] = ()
+                turns: Turns = ()
                 text = value.get("question") if isinstance(value, dict) else None
                 if isinstance(value, dict) and "messages" in value:
                     try:
@@ -159,7 +159,7 @@ def good_chains(question: Question, written: list[str], judge: Scorer) -> list[R
         winner, count = max(votes.items(), key=lambda vote: (vote[1], vote[0]), default=("", 0))
         records = [record for record in records if normalise(record.answer) == winner] if 2 * count > len(written) else []
     else:
-        known = question.record(answer=question.answer)
+        known = question.record(question.answer)
         records = [record for record in records if judge(record.answer, known)]
     different = {(record.steps, normalise(record.answer)): record for record in records}
     return sorted(different.values(), key=lambda record: (sum(map(len, record.steps)), record.steps))

@@ -27,6 +27,8 @@ from typing import Any
 
 from internalize.errors import UserError
 
+Turns = tuple[tuple[str, str], ...]  # (role, content) of each message
+
 MARKER = "####"
 ROLES = ("system", "developer", "user", "assistant")
 REASONING = ("reasoning_content", "reasoning")  # where servers of models that think put the chain
@@ -50,10 +52,10 @@ class Record:
     steps: tuple[str, ...]
     answer: str
     meta: Mapping[str, Any] = field(default_factory=dict)
-    turns: tuple[tuple[str, str], ...] = ()
+    turns: Turns = ()
 
     @property
-    def asked(self) -> tuple[tuple[str, str], ...]:
+    def asked(self) -> Turns:
         """What is asked, as turns: two records with the same are one question."""
         return self.turns or (("user", self.question),)
 
@@ -283,7 +285,7 @@ def _record(
     answer: str,
     value: Mapping[str, Any],
     *known: str,
-    turns: tuple[tuple[str, str], ...] = (),
+    turns: Turns = (),
 ) -> Record:
     answer, question = answer.strip(), question.strip()
     if not question:
@@ -379,7 +381,7 @@ def flat_turns(turns: Iterable[tuple[str, str]]) -> str:
     return "\n".join(content for _, content in turns)
 
 
-def turns_of(messages: Any) -> tuple[tuple[str, str], ...]:
+def turns_of(messages: Any) -> Turns:
     """(role, content) of each message. Raises `ValueError` with what is wrong with them."""
     if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) and "role" in one for one in messages):
         raise _Bad('its messages must be a list of {"role", "content"}')
