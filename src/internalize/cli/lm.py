@@ -52,10 +52,8 @@ class Fit(LMConfig):
         check_loss(self.max_loss)
         config = LMConfig(**{entry.name: getattr(self, entry.name) for entry in fields(LMConfig)})
         processes = Processes.here(config.device)
-        try:
-            self._fit(config, processes.first)
-        finally:
-            processes.close()
+        self._fit(config, processes.first)
+        processes.end()
 
     def _fit(self, config: LMConfig, first: bool) -> None:
         console = terminal(stderr=True)
