@@ -16,10 +16,10 @@ import torch
 
 from benchmarks.work import PAPER, Job, needed_operations
 from internalize import ModelConfig, OptimizerConfig, RunConfig
+from internalize.learners.sandbox import SandboxLearner
+from internalize.learners.together import Stack
 from internalize.provenance import provenance
 from internalize.rendering import Vocabulary
-from internalize.training import SeedRun
-from internalize.training.together import Stack
 
 TINY = ModelConfig(layers=1, width=16, heads=4, mlp=32)
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 def measure(config: RunConfig, seeds: int, steps: int, device: str) -> tuple[float, int | None]:
     """Seconds of `steps` optimizer steps of all seeds together, and the peak of GPU memory."""
-    runs = [SeedRun(config, seed, Path(tempfile.mkdtemp()), lambda _: None, device) for seed in range(seeds)]
+    runs = [SandboxLearner(config, seed, Path(tempfile.mkdtemp()), device) for seed in range(seeds)]
     stack = Stack(runs)
     stack.train([2] * seeds)  # warm-up
     wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from internalize import ModelConfig, OptimizerConfig, RunConfig
+from internalize.learners.sandbox import SandboxLearner
+from internalize.learners.together import Stack
 from internalize.models import kernel
 from internalize.provenance import provenance
-from internalize.training import SeedRun
-from internalize.training.together import Stack
 
 MIDDLE = {"T": 15, "d": 64, "L": 1, "seeds": 1}
 SETTINGS = [
@@ -48,10 +48,10 @@ def measure(setting: dict[str, int]) -> dict[str, Any]:
     width = setting["d"]
     shape = ModelConfig(layers=setting["L"], width=width, heads=width // 4, mlp=4 * width)
     config = RunConfig(task="C3", steps=setting["T"], model=shape, optimizer=OptimizerConfig(batch=64))
-    runs = [SeedRun(config, seed, Path(tempfile.mkdtemp()), lambda _: None) for seed in range(setting["seeds"])]
+    runs = [SandboxLearner(config, seed, Path(tempfile.mkdtemp())) for seed in range(setting["seeds"])]
     train: Callable[[], object]
     if len(runs) == 1:
-        train = lambda: runs[0]._train(STEPS)  # noqa: E731
+        train = lambda: runs[0].train(STEPS)  # noqa: E731
     else:
         stack = Stack(runs)
         train = lambda: stack.train([STEPS] * len(runs))  # noqa: E731

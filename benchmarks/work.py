@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
+from internalize.learners.sandbox import SandboxLearner
 from internalize.models import forward_operations
-from internalize.training import SeedRun
 
 VALIDATION = 1024
 PAPER = ModelConfig(layers=4, width=512, heads=128, mlp=2048)  # the paper's main model
@@ -36,7 +36,7 @@ class Job:
 
 
 def ours(job: Job) -> Callable[[], None]:
-    """The project's own engine: `SeedRun`."""
+    """The project's own learner."""
     config = RunConfig(
         task="C3",
         steps=job.task_steps,
@@ -44,15 +44,15 @@ def ours(job: Job) -> Callable[[], None]:
         optimizer=OptimizerConfig(batch=job.batch),
         evaluation=EvaluationConfig(validation=VALIDATION),
     )
-    run = SeedRun(config, 0, Path(tempfile.mkdtemp()), lambda _: None)
+    run = SandboxLearner(config, 0, Path(tempfile.mkdtemp()))
 
     def work() -> None:
         for stage in job.stages:
-            run.progress.stage = stage
+            run.at.stage = stage
             if job.steps:
-                run._train(job.steps)
+                run.train(job.steps)
             if job.evaluate:
-                run.measure(run.validation, run.target())
+                run.accuracy(run.validation, run.target())
 
     return work
 

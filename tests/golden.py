@@ -17,7 +17,9 @@ import torch
 
 from internalize.config import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
 from internalize.curricula import RemovalConfig, Schedule
-from internalize.journal import read_metrics
+from internalize.engine.course import Course
+from internalize.engine.journal import read_metrics
+from internalize.learners.sandbox import SandboxLearner
 
 FIXED = Schedule("fixed", budget=48, check_every=8)
 BACK = Schedule(budget=88, stage_budget=8, check_every=8, exhausted="rollback")
@@ -39,15 +41,13 @@ SANDBOX = {
 }
 
 
-def sandbox(config: RunConfig, directory: Path) -> list[dict[str, Any]]:
+def sandbox(config: RunConfig, directory: Path) -> list[Any]:
     """The rows of one seed."""
-    from internalize.training import SeedRun
-
-    SeedRun(config, 0, directory, lambda _: None).run()
+    Course(SandboxLearner(config, 0, directory)).run()
     return read_metrics(directory)
 
 
-def language_model(directory: Path) -> list[dict[str, Any]]:
+def language_model(directory: Path) -> list[Any]:
     """The rows of one run of a language model."""
     from internalize.lm.config import LMConfig
     from internalize.lm.example import write_example

@@ -35,12 +35,12 @@ def test_the_flags_of_run_need_its_configuration_alone() -> None:
     modules = imported("from internalize.cli import main; main(['run', '--help'])")
     assert not heavy(modules)
     assert "internalize.config" in modules
-    assert not modules & {"internalize.api", "internalize.training", "internalize.evaluation", "internalize.report"}
+    assert not modules & {"internalize.api", "internalize.learners", "internalize.evaluation", "internalize.report"}
 
 
 def test_a_training_process_imports_what_training_needs() -> None:
     modules = imported("import internalize.launch.worker")
-    assert {"torch", "internalize.training"} <= modules
+    assert {"torch", "internalize.learners.sandbox"} <= modules
     assert not modules & {"polars", "jinja2", "rich", "tyro", "transformers", "ray", "scipy.stats", "internalize.report"}
 
 

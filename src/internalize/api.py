@@ -13,7 +13,9 @@ import numpy as np
 from internalize import own_code
 from internalize.checking import check_device
 from internalize.checkpoint import write_whole
-from internalize.config import ID, RunConfig, command_line, file_name, tuples
+from internalize.config import ID, RunConfig
+from internalize.engine.course import Course
+from internalize.engine.settings import command_line, file_name, tuples
 from internalize.errors import UserError
 from internalize.evaluation import Certificate, Procedure, Rule, worst_distribution
 from internalize.evaluation import certify as compare
@@ -21,6 +23,8 @@ from internalize.evaluation.certificate import draw
 from internalize.evaluation.probes import Probes, along, of_stages, probe
 from internalize.evaluation.selective import Selective, select
 from internalize.launch import Job, Ray, cores, display, make_plan, run_jobs, run_jobs_on_ray
+from internalize.learners.data import check_data
+from internalize.learners.sandbox import SandboxLearner, new_model
 from internalize.runs import Run, load
 from internalize.seeding import numpy_stream
 from internalize.tasks import Simulation, Task, inline, make
@@ -28,7 +32,6 @@ from internalize.terminal import terminal
 from internalize.theory import Construction, Verification, verify
 from internalize.theory import construct as exact
 from internalize.theory.constructions import Via
-from internalize.training import SeedRun, check_data, new_model
 
 
 def fit(
@@ -158,7 +161,9 @@ def construct(
     run.create()
     command = command_line("construct", [("steps", steps), ("via", via), ("inputs", inputs)], task)
     origin = {"command": command, "construction": made.summary(), "verification": dataclasses.asdict(checked)}
-    SeedRun(config, 0, run.seed_directory(0), lambda _: None).adopt(made.model, **origin)
+    learner = SandboxLearner(config, 0, run.seed_directory(0))
+    learner.model = made.model
+    Course(learner).adopt(**origin)
     run.report()
     return run
 

@@ -1,29 +1,17 @@
-"""The configuration of a run: what is trained, on what, for how long. Seeds are not part of it.
+"""The settings of the sandbox: a task, a curriculum, a model, and how it is trained."""
 
-A configuration is named by a hash of the fields that differ from their defaults, so that 10 seeds grow to 30
-without repeating any, and a new field with a default renames no old run.
-"""
-
-import dataclasses
-import hashlib
-import json
-import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from internalize import curricula, own_code, tasks
+from internalize import own_code, tasks
 from internalize.checking import check_at_least, check_types
-from internalize.curricula import Curriculum, RemovalConfig, Schedule
+from internalize.curricula import RemovalConfig, Schedule
+from internalize.engine.settings import SANDBOX, Settings
 from internalize.errors import UserError
 from internalize.models import ModelConfig
 from internalize.rendering import PositionIds
 from internalize.tasks import Task
 from internalize.tasks.distributions import held_out, parts
-
-SANDBOX, LANGUAGE_MODEL = "sandbox", "language model"  # kinds of runs, as their config.json says
-SCHEMA = 1  # part of the hash: raise it when old runs no longer mean the same
 
 
 @dataclass(frozen=True)
@@ -82,8 +70,13 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
-class RunConfig:
+class RunConfig(Settings):
     """One task, one curriculum, one model, one optimizer."""
+
+    KIND = SANDBOX
+    SCHEMA = 1
+    COMMAND = "run"
+    RATE = "optimizer.lr"
 
     task: str = "C3"
     """what is computed: a group C3, D4, S3, A5, a product C2xC3, S3:gen for generators as symbols, the JSON file of an
@@ -150,9 +143,6 @@ class RunConfig:
     def make_task(self) -> Task:
         return tasks.make(self.task, self.steps, self.start == "sampled")
 
-    def make_curriculum(self) -> Curriculum:
-        return curricula.make(self.curriculum, self.removal)
-
     def validation_splits(self) -> tuple[str, ...]:
         """The distributions on which a stage must pass."""
         return self.validation or tuple(dict.fromkeys((ID + held_out(self.inputs), *parts(self.inputs))))
@@ -172,104 +162,29 @@ class RunConfig:
         splits = self.evaluation.splits or self.make_task().ood()
         return (ID, *(name for split in splits for name in (self.make_task().battery() if split == BATTERY else (split,))))
 
-    def changed(self) -> dict[str, Any]:
-        """The fields that differ from their defaults, nested as they are."""
-        return _changed(self, type(self)())
-
-    def hash(self) -> str:
-        """Eight hex digits that name this configuration."""
-        text = json.dumps([SCHEMA, self.changed()], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
-
     @property
     def task_name(self) -> str:
         """The task's name, short where `task` is the text of an automaton."""
         return self.make_task().name
 
-    def name(self) -> str:
-        """The name of the run's directory."""
-        curriculum = own_code.short(self.curriculum)
-        return file_name(f"{self.task_name}-T{self.steps}-{curriculum}-{self.inputs}") + f"-{self.hash()}"
+    @property
+    def title(self) -> str:
+        """Its task and the length of its inputs."""
+        return f"{self.task_name} over {self.steps} steps"
 
-    def command(self, seeds: Sequence[int]) -> str:
-        """The command line that trains this configuration on consecutive `seeds`."""
-        which = [("seeds", len(seeds)), *([("first_seed", seeds[0])] if seeds[0] else [])]
-        return command_line("run", flat(self.changed()) + which)
+    @property
+    def chance(self) -> float:
+        """Accuracy of a guess."""
+        return self.make_task().chance
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values, with the text of the user's own files that it names."""
-        code = own_code.sources(self.task, self.curriculum)
-        return {"kind": SANDBOX, "schema": SCHEMA, **dataclasses.asdict(self), **({"code": code} if code else {})}
+    def stem(self) -> str:
+        """The name of the run's directory, less the hash."""
+        return f"{self.task_name}-T{self.steps}-{own_code.short(self.curriculum)}-{self.inputs}"
 
-    @staticmethod
-    def from_json(values: dict[str, Any]) -> "RunConfig":
-        """The inverse of `to_json`. Raises `UserError` for fields that this version does not know."""
-        if not isinstance(values, dict):
-            raise UserError("the configuration must be a JSON object.")
-        values = dict(values)
-        values.pop("kind", None)
-        if values.pop("schema", None) != SCHEMA:
-            raise UserError(f"the configuration is not of schema {SCHEMA}; it was written by another version of internalize.")
-        own_code.remember(values.pop("code", {}))
-        try:
-            for name, group in GROUPS.items():
-                values[name] = group(**tuples(values[name]))
-            return RunConfig(**tuples(values))
-        except (TypeError, KeyError, AttributeError) as error:
-            raise UserError(f"the configuration does not fit this version of internalize ({error}).") from None
+    def own(self) -> tuple[str, ...]:
+        """Settings that may name code of the user's own."""
+        return self.task, self.curriculum
 
 
-def kind_of(values: Any) -> str | None:
-    """Of which kind of run a configuration is, as JSON values: "sandbox" or "language model"; None for what is no run's."""
-    if not isinstance(values, dict) or "schema" not in values:
-        return None
-    before = LANGUAGE_MODEL if isinstance(values.get("model"), str) else SANDBOX  # as long as runs did not say so
-    return str(values.get("kind", before))
-
-
-GROUPS = {
-    "removal": RemovalConfig,
-    "model": ModelConfig,
-    "optimizer": OptimizerConfig,
-    "schedule": Schedule,
-    "evaluation": EvaluationConfig,
-}
 BATTERY = "battery"  # in evaluation.splits: the task's whole battery
 ID = "uniform"  # the in-distribution split is uniform inputs, whatever a run trains on (paper)
-
-
-def command_line(command: str, settings: Iterable[tuple[str, Any]], *positional: str) -> str:
-    """The line that calls `internalize <command>` with (dotted name, value) settings as flags."""
-    words = ["internalize", *command.split(), *positional]
-    for name, value in settings:
-        group, dot, last = name.replace("_", "-").rpartition(".")
-        words.append(f"--{group}{dot}{'no-' if value is False else ''}{last}")
-        words += map(str, value if isinstance(value, tuple) else [] if isinstance(value, bool) else [value])
-    return shlex.join(words)
-
-
-def file_name(text: str) -> str:
-    """`text` with an underscore for all that does not belong into the name of a file."""
-    return re.sub(r"[^\w.+%()-]", "_", text)
-
-
-def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested settings as (dotted name, value)."""
-    settings = []
-    for name, value in values.items():
-        settings += flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
-    return settings
-
-
-def _changed(value: Any, default: Any) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for entry in dataclasses.fields(value):
-        ours, theirs = getattr(value, entry.name), getattr(default, entry.name)
-        if ours != theirs:
-            changes[entry.name] = _changed(ours, theirs) if dataclasses.is_dataclass(ours) else ours
-    return changes
-
-
-def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` with tuples for JSON's lists."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

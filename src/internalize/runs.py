@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from internalize.checkpoint import load_model, read_values, write_whole
-from internalize.config import ID, LANGUAGE_MODEL, RunConfig, kind_of
+from internalize.config import ID, RunConfig
+from internalize.engine.journal import kept_attempts, read_metrics
+from internalize.engine.rows import Measured, Row
+from internalize.engine.settings import LANGUAGE_MODEL, kind_of
 from internalize.errors import UserError
 from internalize.evaluation import MajorityVote, ModelProcedure, Procedure, generate, success_rate
-from internalize.journal import kept_attempts, read_metrics
+from internalize.learners.systems import stage_file, system, systems
 from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
 from internalize.report import write_report
-from internalize.training import stage_file, system, systems
 
 if TYPE_CHECKING:
     import polars
@@ -91,21 +93,22 @@ class Run:
         except ValueError as error:
             raise UserError(f"{self.path}: a result.json is damaged ({error}); delete it to finish that seed again.") from None
 
-    def metrics(self, seed: int) -> list[dict[str, Any]]:
+    def metrics(self, seed: int) -> list[Row]:
         """All rows of a seed's metrics.jsonl."""
         return read_metrics(self.seed_directory(seed))
 
-    def measured(self, seed: int, part: str = "test") -> list[dict[str, Any]]:
+    def measured(self, seed: int, part: str = "test") -> list[Measured]:
         """The accuracies of a seed on one part, by stage: for each stage that left weights, of the attempt they are from."""
         metrics = self.metrics(seed)
         kept = kept_attempts(metrics)
 
-        def counts(row: dict[str, Any]) -> bool:
+        def counts(row: Measured) -> bool:
             if "attempt" not in row:  # written before journals told attempts
-                return stage_file(self.seed_directory(seed), int(row["stage"])).exists()
-            return bool(row["moment"] == "final" or row["attempt"] == kept.get(row["stage"]))
+                return stage_file(self.seed_directory(seed), row["stage"]).exists()
+            return row["moment"] == "final" or row["attempt"] == kept.get(row["stage"])
 
-        rows = [row for row in metrics if row["kind"] == part and counts(row)]
+        measured = [row for row in metrics if row["kind"] == "test" or row["kind"] == "validation"]
+        rows = [row for row in measured if row["kind"] == part and counts(row)]
         last = {(row["moment"], row["stage"], row["mode"], row["split"]): row for row in rows}
         return sorted(last.values(), key=lambda row: row["stage"])
 

@@ -9,11 +9,11 @@ from internalize.config import ModelConfig, RunConfig
 from internalize.evaluation import ModelProcedure, draw_splits, generate, measure
 from internalize.evaluation.certificate import equal
 from internalize.evaluation.procedures import true_answers
+from internalize.learners.sandbox import new_model
 from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
 from internalize.tasks import Trace, Traces, make
 from internalize.tasks.base import NOTHING
-from internalize.training import new_model
 
 CONFIG = RunConfig(task="C3", steps=6, model=ModelConfig(layers=2, width=16, heads=4, mlp=16))
 TASK = CONFIG.make_task()

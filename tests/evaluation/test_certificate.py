@@ -16,17 +16,18 @@ import internalize
 from internalize import Reply, Run, RunConfig, SequenceTask, UserError, cli
 from internalize.api import configure
 from internalize.curricula import EndToEnd
+from internalize.engine.course import Course
 from internalize.evaluation import Cascade, MajorityVote, ModelProcedure, Rule, certify, worst_distribution
 from internalize.evaluation.certificate import draw
 from internalize.evaluation.procedures import reply, true_answers
 from internalize.evaluation.selective import NEVER, calibrate, curve
 from internalize.evaluation.statistics import clopper_pearson, paired_difference
+from internalize.learners.sandbox import SandboxLearner
 from internalize.models import ModelConfig, Transformer
 from internalize.rendering import Vocabulary
 from internalize.tasks import make
 from internalize.tasks.base import Ints
 from internalize.theory import construct
-from internalize.training import SeedRun
 from tiny import TINY
 
 C3 = make("C3", 8)
@@ -302,7 +303,7 @@ def test_fresh_inputs_are_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     directory = tmp_path / config.name() / "seed-0"
     monkeypatch.setattr(SequenceTask, "sample_inputs", seen)
     Run(directory.parent, config).create([0])
-    SeedRun(config, 0, directory, lambda _: None).run()
+    Course(SandboxLearner(config, 0, directory)).run()
     for name in ("--draw 0", "--draw 1"):
         cli.main(["certify", str(directory.parent), "--samples", "50", "--splits", "uniform", *name.split()])
     assert {len(inputs) for inputs in asked.values()} == {50}

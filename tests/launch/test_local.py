@@ -12,9 +12,10 @@ from filelock import FileLock
 import internalize
 from internalize.api import configure
 from internalize.config import RunConfig
+from internalize.engine.course import Course
 from internalize.errors import UserError
 from internalize.launch import Job, run_jobs
-from internalize.training import SeedRun
+from internalize.learners.sandbox import SandboxLearner
 from processes import worker_processes
 from tiny import TINY
 
@@ -26,7 +27,7 @@ def job(directory: Path, seed: int = 0, config: RunConfig = CONFIG) -> Job:
 
 
 def test_a_process_of_its_own_changes_nothing(tmp_path: Path) -> None:
-    SeedRun(CONFIG, 0, tmp_path / "here", lambda _: None).run()
+    Course(SandboxLearner(CONFIG, 0, tmp_path / "here")).run()
     events = []
     run_jobs([job(tmp_path)], lambda job, event: events.append((job.label, event["kind"])))
     assert (tmp_path / "here" / "metrics.jsonl").read_text() == (tmp_path / "seed-0" / "metrics.jsonl").read_text()

@@ -6,7 +6,8 @@ from typing import Any
 import polars
 import pytest
 
-from internalize.config import RunConfig, flat
+from internalize.config import RunConfig
+from internalize.engine.settings import flat
 from internalize.errors import UserError
 from internalize.studies import find, studies
 from internalize.studies.primes import factors

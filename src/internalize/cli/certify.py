@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from internalize.api import certify, fast_when_sure
 from internalize.checkpoint import write_whole
 from internalize.cli.runs import changed, progress_bar
-from internalize.config import command_line
+from internalize.engine.settings import command_line
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
 from internalize.evaluation.certificate import Share

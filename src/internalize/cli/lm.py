@@ -14,8 +14,8 @@ from rich.table import Table
 from internalize import curricula
 from internalize.cli.certify import tell
 from internalize.cli.runs import changed, check_loss, progress_bar
-from internalize.config import command_line
 from internalize.curricula import RemovalConfig
+from internalize.engine.settings import command_line
 from internalize.errors import UserError
 from internalize.lm import need, quiet
 from internalize.lm.baselines import read_baselines, train_baselines

@@ -108,7 +108,7 @@ def state(runs: list[Run]) -> tuple[Table, int]:
             done = seed in run.seeds
             unfinished += not done
             rows = run.metrics(seed)
-            check: dict[str, Any] = next((row for row in reversed(rows) if row["kind"] == "check"), {})
+            check: Any = next((row for row in reversed(rows) if row["kind"] == "check"), {})
             accuracy = {
                 row["split"]: f"{row['accuracy']:.3f}"
                 for row in rows

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from internalize.api import probe_run
 from internalize.cli.runs import changed, progress_bar
-from internalize.config import command_line
+from internalize.engine.settings import command_line
 from internalize.evaluation.probes import Probes, of_stages
 from internalize.provenance import provenance
 from internalize.terminal import terminal

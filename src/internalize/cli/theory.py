@@ -12,7 +12,7 @@ from rich.table import Table
 from internalize.api import construct, verified
 from internalize.checkpoint import write_whole
 from internalize.cli.runs import changed, consecutive, progress_bar
-from internalize.config import command_line
+from internalize.engine.settings import command_line
 from internalize.errors import UserError
 from internalize.evaluation import wilson
 from internalize.provenance import provenance

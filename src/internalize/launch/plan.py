@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from internalize.config import RunConfig
+from internalize.learners.sandbox import SandboxLearner
 from internalize.models import kernel
-from internalize.training import SeedRun
 
 _TIMED_STEPS = 5
 
@@ -48,7 +48,7 @@ def make_plan(config: RunConfig, seeds: int, processes: int) -> Plan:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        run = SeedRun(config, 0, Path(), lambda _: None)
+        run = SandboxLearner(config, 0, Path())
         costs = [_stage_costs(run, stage) for stage in (0, run.stages - 1)]
     finally:
         torch.set_num_threads(threads)
@@ -67,9 +67,9 @@ def make_plan(config: RunConfig, seeds: int, processes: int) -> Plan:
     )
 
 
-def _stage_costs(run: SeedRun, stage: int) -> tuple[float, float, float]:
+def _stage_costs(run: SandboxLearner, stage: int) -> tuple[float, float, float]:
     """Seconds of an optimizer step, of a look at the validation accuracy, and of an evaluation on all test splits."""
-    run.progress.stage = stage
+    run.at.stage = stage
     if stage and run.config.labels != "true":
         run.learn_from(run.model)  # untrained, and as costly as the slow system will be
     batch = run.config.optimizer.batch
@@ -80,9 +80,9 @@ def _stage_costs(run: SeedRun, stage: int) -> tuple[float, float, float]:
     for start in range(batch, len(rows), batch):
         run.step(rows[start : start + batch])
     moments.append(time.perf_counter())
-    run.measure(run.validation, run.target())
+    run.accuracy(run.validation, run.target())
     moments.append(time.perf_counter())
-    run.measure({name: traces[:samples] for name, traces in run.test.items()}, run.target())
+    run.accuracy({name: traces[:samples] for name, traces in run.test.items()}, run.target())
     moments.append(time.perf_counter())
     steps, check, test = (after - before for before, after in pairwise(moments))
     return steps / _TIMED_STEPS, check, test

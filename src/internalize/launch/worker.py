@@ -18,8 +18,10 @@ from filelock import FileLock, Timeout
 
 from internalize.checking import check_device
 from internalize.config import RunConfig
+from internalize.engine.course import Course
 from internalize.errors import UserError
-from internalize.training import SeedRun, train_together
+from internalize.learners.sandbox import SandboxLearner
+from internalize.learners.together import train_together
 
 
 def main() -> None:
@@ -32,16 +34,16 @@ def main() -> None:
     try:
         check_device(job["device"])
         with ExitStack() as locks:
-            config, runs = RunConfig.from_json(job["config"]), []
+            config, learners = RunConfig.from_json(job["config"]), []
             for one in job["seeds"]:
                 directory = Path(one["directory"])
                 directory.mkdir(parents=True, exist_ok=True)
                 locks.enter_context(FileLock(directory / ".lock", timeout=job.get("patience", 0)))
-                runs.append(SeedRun(config, one["seed"], directory, send, job["device"]))
-            if len(runs) == 1:
-                runs[0].run()
+                learners.append(SandboxLearner(config, one["seed"], directory, job["device"]))
+            if len(learners) == 1:
+                Course(learners[0], send).run()
             else:
-                for seed, error in train_together(runs).items():
+                for seed, error in train_together(learners, send).items():
                     send({"kind": "error", "seed": seed, "message": str(error)})
     except Timeout:
         send({"kind": "error", "message": f"{directory}: another process is training this seed; wait for it or stop it."})

@@ -11,8 +11,8 @@ from typing import Any
 
 from internalize import curricula, own_code
 from internalize.checking import check_at_least, check_types
-from internalize.config import LANGUAGE_MODEL, command_line, file_name, flat
 from internalize.curricula import Curriculum, RemovalConfig, Schedule
+from internalize.engine.settings import LANGUAGE_MODEL, command_line, file_name, flat
 from internalize.errors import UserError
 from internalize.lm.rows import TooLong
 from internalize.lm.tokens import Units

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from internalize.checkpoint import write_whole
-from internalize.config import flat
+from internalize.engine.settings import flat
 from internalize.lm.baselines import read_baselines
 from internalize.lm.config import LMConfig
 from internalize.lm.runs import LMRun

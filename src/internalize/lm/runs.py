@@ -9,13 +9,13 @@ from typing import Any
 
 from internalize import curricula, own_code
 from internalize.checkpoint import read_values
-from internalize.config import LANGUAGE_MODEL, SANDBOX, kind_of
 from internalize.curricula import Curriculum, RemovalConfig
+from internalize.engine.journal import kept_attempts, read_metrics
+from internalize.engine.settings import LANGUAGE_MODEL, SANDBOX, kind_of
 from internalize.errors import UserError
 from internalize.evaluation import Certificate
 from internalize.evaluation import certify as compare
 from internalize.evaluation.selective import Selective, select
-from internalize.journal import kept_attempts, read_metrics
 from internalize.lm import need, quiet
 from internalize.lm.config import LMConfig
 from internalize.lm.evaluation import LMProcedure, Questions, Speaker, scorer
@@ -45,7 +45,7 @@ class LMRun:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl."""
-        return read_metrics(self.path)
+        return list(map(dict, read_metrics(self.path)))
 
     def stages(self) -> list[dict[str, Any]]:
         """One entry for each stage that left its model: units shown, step, whether it was passed, accuracy at the switch and
@@ -55,7 +55,9 @@ class LMRun:
         """
         metrics = self.metrics()
         ends = [row for row in metrics if row["kind"] == "end"]
-        attempt = kept_attempts(ends) or {row["stage"]: row["attempt"] for row in sorted(ends, key=lambda row: row["passed"])}
+        attempt = kept_attempts(read_metrics(self.path)) or {
+            row["stage"]: row["attempt"] for row in sorted(ends, key=lambda row: row["passed"])
+        }
         passed = {row["stage"]: row["passed"] for row in ends if row["attempt"] == attempt.get(row["stage"])}
         found: dict[int, dict[str, Any]] = {}
         for row in metrics:

@@ -30,9 +30,9 @@ from internalize import own_code
 from internalize.checking import check_device
 from internalize.checkpoint import write_whole
 from internalize.curricula import Standing, View, end_attempt
+from internalize.engine.journal import read_metrics
 from internalize.errors import UserError
 from internalize.evaluation import wilson
-from internalize.journal import read_metrics
 from internalize.launch.plan import duration
 from internalize.lm import need, quiet
 from internalize.lm.config import LMConfig
@@ -500,7 +500,8 @@ class Fit:
         return state
 
     def _finish(self) -> None:
-        rows, size = read_metrics(self.directory), self.processes.size
+        rows: list[Any] = list(read_metrics(self.directory))
+        size = self.processes.size
         last: dict[str, dict[str, Any]] = {}
         texts = {row["moment"]: row["perplexity"] for row in rows if row["kind"] == "text" and row["moment"] != "adapted"}
         kept = ("accuracy", "low", "high", "n", "tokens", "before_answer")

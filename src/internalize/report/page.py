@@ -9,7 +9,8 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from internalize.checkpoint import write_whole
-from internalize.config import ID, RunConfig, flat
+from internalize.config import ID, RunConfig
+from internalize.engine.settings import flat
 from internalize.evaluation import success_rate
 from internalize.evaluation.statistics import mean_interval
 from internalize.report.charts import STYLE, Series, accuracy_chart, heat_map, line_chart

@@ -18,7 +18,8 @@ import polars
 from internalize import own_code
 from internalize.api import configure, train
 from internalize.checkpoint import write_whole
-from internalize.config import ID, RunConfig, flat
+from internalize.config import ID, RunConfig
+from internalize.engine.settings import flat
 from internalize.errors import UserError
 from internalize.evaluation import SUCCESS, wilson
 from internalize.launch import Plan, make_plan

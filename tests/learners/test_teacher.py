@@ -10,15 +10,16 @@ from internalize import tasks
 from internalize.checkpoint import load_model
 from internalize.config import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Schedule, make
+from internalize.engine.course import Course
+from internalize.engine.journal import read_metrics
 from internalize.errors import UserError
 from internalize.evaluation import generate
-from internalize.journal import read_metrics
+from internalize.learners.sandbox import SandboxLearner
+from internalize.learners.teacher import Teacher, agree
 from internalize.models import Transformer
 from internalize.rendering import Vocabulary, render
 from internalize.seeding import torch_stream
 from internalize.tasks import ANSWER, PROMPT, Task, Traces
-from internalize.training import SeedRun
-from internalize.training.teacher import Teacher, agree
 
 TINY = RunConfig(
     task="C3",
@@ -100,22 +101,22 @@ def test_only_the_first_stage_sees_true_labels_and_only_of_the_first_part(
     config = replace(TINY, adversarial=adversarial)
     drawn: list[tuple[int, Any]] = []
     asked: list[tuple[int, str]] = []
-    run = SeedRun(config, 0, tmp_path, lambda _: None)
+    run = SandboxLearner(config, 0, tmp_path)
 
     def watch_draw(count: int, draw: Any = run.draw) -> Any:
         rows = draw(count)
-        drawn.append((run.progress.stage, rows))
+        drawn.append((run.at.stage, rows))
         return rows
 
     sample = type(run.task).sample
 
     def watch_sample(self: Any, distribution: str, *rest: Any) -> Traces:
-        asked.append((run.progress.stage, distribution))
+        asked.append((run.at.stage, distribution))
         return sample(self, distribution, *rest)
 
     monkeypatch.setattr(run, "draw", watch_draw)
     monkeypatch.setattr(type(run.task), "sample", watch_sample)
-    run.run()
+    Course(run).run()
     assert {distribution for stage, distribution in asked if stage == 0} == {"uniform"}
     assert {distribution for stage, distribution in asked if 0 < stage < 6} == {TINY.inputs}
     slow = teacher(run.task)
@@ -130,9 +131,9 @@ def test_only_the_first_stage_sees_true_labels_and_only_of_the_first_part(
 
 def test_stages_are_judged_by_what_the_slow_system_says(tmp_path: Path) -> None:
     config = replace(TINY, schedule=Schedule(budget=40, stage_budget=5, first_stage=10, check_every=5, threshold=0.9))
-    run = SeedRun(config, 0, tmp_path, lambda _: None)
+    run = SandboxLearner(config, 0, tmp_path)
     true = run.validation
-    run.run()
+    Course(run).run()
     checks = [row for row in read_metrics(tmp_path) if row["kind"] == "check"]
     assert [row["step"] for row in checks if row["stage"] == 0] == [5, 10]  # not before its least steps
     assert set(checks[0]["validation"]) == {"uniform"}

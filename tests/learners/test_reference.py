@@ -5,8 +5,8 @@ import pytest
 import internalize.models.transformer as transformer
 import reference
 from internalize import ModelConfig, OptimizerConfig, RunConfig
+from internalize.learners.sandbox import SandboxLearner
 from internalize.models.attention import attention, torch_attention
-from internalize.training import SeedRun
 
 STEPS = 50
 TOLERANCE = 2e-4  # relative, at each of the 50 losses
@@ -24,8 +24,8 @@ def test_loss_curves_agree_with_a_plain_implementation(
         model=ModelConfig(layers=2, width=32, heads=8, mlp=64),
         optimizer=OptimizerConfig(batch=32, warmup=10),
     )
-    run = SeedRun(config, 0, tmp_path, lambda _: None)
-    run.progress.stage = stage
+    run = SandboxLearner(config, 0, tmp_path)
+    run.at.stage = stage
     batches = [run.draw(32) for _ in range(STEPS)]
     o = config.optimizer
     plain = reference.losses(run.model, batches, o.lr, (o.beta1, o.beta2), o.weight_decay, o.warmup, o.clip)

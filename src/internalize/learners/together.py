@@ -1,9 +1,9 @@
 """Trains several seeds of one configuration at once on one device: what fills a GPU with small models.
 
 The weights of all seeds are stacked along a leading dimension, and one step computes all of them (`torch.func.vmap`).
-Everything else stays each seed's own `SeedRun`: initial weights, data, stage, adaptive schedule, evaluation, files. Seeds
-at different stages share a step: shorter rows are padded on the right, where nothing reads them. A seed that is done, or
-has failed, leaves the stack and stops costing.
+Everything else stays each seed's own: initial weights, data, stage, adaptive schedule, evaluation, files. Seeds at different
+stages share a step: shorter rows are padded on the right, where nothing reads them. A seed that is done, or has failed, leaves
+the stack and stops costing.
 
 The outcome equals that of separate runs: the data exactly, the weights to the tolerance of float arithmetic.
 """
@@ -16,75 +16,80 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
+from internalize.engine.course import Course, Notify
 from internalize.errors import UserError
+from internalize.learners.sandbox import SandboxLearner
 from internalize.rendering import Batch
-from internalize.training.loop import SeedRun
 
 EPSILON = 1e-8  # of AdamW, and 1e-6 of clipping: torch's defaults
 
 
-def train_together(runs: Sequence[SeedRun]) -> dict[int, UserError]:
-    """Train seeds of one configuration to their ends. Returns the errors of the seeds that failed."""
-    courses = {run: run.course() for run in runs}
-    losses: dict[SeedRun, float | None] = dict.fromkeys(runs)
+def train_together(learners: Sequence[SandboxLearner], notify: Notify = lambda _: None) -> dict[int, UserError]:
+    """Train seeds of one configuration to their ends. Returns the errors of those that failed."""
+    of = {Course(learner, notify): learner for learner in learners}
+    dialogues = {course: course.dialogue() for course in of}
+    losses: dict[Course, float | None] = dict.fromkeys(of)
     errors: dict[int, UserError] = {}
     stack: Stack | None = None
-    while courses:
-        wanted: dict[SeedRun, int] = {}
-        for run, course in list(courses.items()):
+    while dialogues:
+        wanted: dict[Course, int] = {}
+        for course, dialogue in list(dialogues.items()):
             try:
-                wanted[run] = course.send(losses[run])
+                wanted[course] = dialogue.send(losses[course])
             except StopIteration:
-                del courses[run]
+                del dialogues[course]
             except UserError as error:
-                errors[run.seed] = error
-                del courses[run]
+                errors[course.seed] = error
+                del dialogues[course]
         if wanted:
-            if stack is None or list(wanted) != stack.runs:
-                stack = Stack(list(wanted))
-            losses.update(stack.train(list(wanted.values())))
+            training = [of[course] for course in wanted]
+            if stack is None or training != stack.learners:
+                stack = Stack(training)
+            losses.update(zip(wanted, stack.train(list(wanted.values())), strict=True))
     return errors
 
 
 class Stack:
     """The weights and moments of several seeds, (S, ...) for each parameter; every seed's model and optimizer hold views."""
 
-    def __init__(self, runs: list[SeedRun]) -> None:
-        self.runs = runs
-        self.config = runs[0].config
-        self.device = runs[0].device
-        self.model = runs[0].model
-        parameters = [dict(run.model.named_parameters()) for run in runs]
+    def __init__(self, learners: list[SandboxLearner]) -> None:
+        self.learners = learners
+        self.config = learners[0].config
+        self.device = learners[0].device
+        self.model = learners[0].model
+        parameters = [dict(learner.model.named_parameters()) for learner in learners]
         self.weights = {name: torch.stack([own[name].detach() for own in parameters]) for name in parameters[0]}
         self.first = {name: torch.zeros_like(value) for name, value in self.weights.items()}
         self.second = {name: torch.zeros_like(value) for name, value in self.weights.items()}
-        self.counts = torch.zeros(len(runs), device=self.device)
+        self.counts = torch.zeros(len(learners), device=self.device)
         for index, own in enumerate(parameters):
             for name, parameter in own.items():
                 parameter.data = self.weights[name][index]
         self.gradients = vmap(grad_and_value(self._loss), in_dims=(0, 0, 0, 0, None))
 
-    def train(self, steps: list[int]) -> dict[SeedRun, float]:
+    def train(self, steps: list[int]) -> list[float]:
         """So many optimizer steps for each seed, on data of its own. Returns the mean loss of each."""
         size = self.config.optimizer.batch
-        for index, run in enumerate(self.runs):
-            self._attach(index, run)
-        tokens, positions, target, first = self._arrays([run.draw(n * size) for run, n in zip(self.runs, steps, strict=True)])
-        totals = torch.zeros(len(self.runs), device=self.device)
+        for index, learner in enumerate(self.learners):
+            self._attach(index, learner)
+        tokens, positions, target, first = self._arrays(
+            [learner.draw(n * size) for learner, n in zip(self.learners, steps, strict=True)]
+        )
+        totals = torch.zeros(len(self.learners), device=self.device)
         for step in range(max(steps)):
             training = [index for index, n in enumerate(steps) if step < n]
             rows = slice(step * size, (step + 1) * size)
             totals[training] += self._step(training, tokens[:, rows], positions[:, rows], target[:, rows], first)
-        for run, count in zip(self.runs, self.counts.tolist(), strict=True):  # one wait for the device, not one a parameter
-            for parameter in run.model.parameters():
-                run.optimizer.state[parameter]["step"].fill_(count)
-        return {run: total / n for run, total, n in zip(self.runs, totals.tolist(), steps, strict=True)}
+        for learner, count in zip(self.learners, self.counts.tolist(), strict=True):
+            for parameter in learner.model.parameters():
+                learner.optimizer.state[parameter]["step"].fill_(count)
+        return [total / n for total, n in zip(totals.tolist(), steps, strict=True)]
 
     def _step(self, training: list[int], tokens: Tensor, positions: Tensor, target: Tensor, first: int) -> Tensor:
         """One AdamW step of the seeds `training`. Returns their losses before it."""
-        every = len(training) == len(self.runs)
+        every = len(training) == len(self.learners)
         optimizer = self.config.optimizer
-        rate = torch.tensor([self.runs[index].rate for index in training], device=self.device)
+        rate = torch.tensor([self.learners[index].rate for index in training], device=self.device)
 
         def those(value: Tensor) -> Tensor:
             return value if every else value[training]
@@ -107,7 +112,7 @@ class Stack:
             for held, value in ((self.weights, moved), (self.first, first_moment), (self.second, second_moment)):
                 held[name][slice(None) if every else training] = value
         for index in training:
-            self.runs[index].stepped()
+            self.learners[index].at.stepped()
         return torch.as_tensor(losses)
 
     def _loss(self, weights: dict[str, Tensor], tokens: Tensor, positions: Tensor, target: Tensor, first: int) -> Tensor:
@@ -128,10 +133,10 @@ class Stack:
         tokens_, positions_, target_ = (torch.from_numpy(array).to(self.device) for array in (tokens, positions, target))
         return tokens_, positions_, target_, first
 
-    def _attach(self, index: int, run: SeedRun) -> None:
+    def _attach(self, index: int, learner: SandboxLearner) -> None:
         """Make the moments of a seed's optimizer views of the stack; an optimizer that is new or restored brings its own."""
-        for name, parameter in run.model.named_parameters():
-            state = run.optimizer.state[parameter]
+        for name, parameter in learner.model.named_parameters():
+            state = learner.optimizer.state[parameter]
             moments = {"exp_avg": self.first[name][index], "exp_avg_sq": self.second[name][index]}
             if state and state["exp_avg"].data_ptr() == moments["exp_avg"].data_ptr():
                 continue
@@ -139,4 +144,4 @@ class Stack:
             self.counts[index] = count
             for entry, view in moments.items():
                 view.copy_(state[entry]) if state else view.zero_()
-            run.optimizer.state[parameter] = {"step": torch.tensor(count), **moments}
+            learner.optimizer.state[parameter] = {"step": torch.tensor(count), **moments}

@@ -17,13 +17,15 @@ import torch
 from internalize.checkpoint import load_model, load_tensors
 from internalize.config import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Schedule
+from internalize.engine import course as engine
+from internalize.engine.course import Course
+from internalize.engine.journal import read_metrics
 from internalize.errors import UserError
 from internalize.evaluation import Accuracy
-from internalize.journal import read_metrics
+from internalize.learners.data import training_set
+from internalize.learners.sandbox import SandboxLearner, batch_loss, new_model
 from internalize.rendering import Vocabulary, render
 from internalize.runs import Run
-from internalize.training import SeedRun, batch_loss, loop, new_model
-from internalize.training.data import training_set
 
 TINY = RunConfig(
     task="C2",
@@ -39,7 +41,7 @@ TINY = RunConfig(
 def train(
     config: RunConfig, directory: Path, seed: int = 0, notify: Callable[[Mapping[str, Any]], None] = lambda _: None
 ) -> dict:
-    return SeedRun(config, seed, directory, notify).run()
+    return Course(SandboxLearner(config, seed, directory), notify).run()
 
 
 def outcome(directory: Path) -> tuple[dict[str, Any], str, list[torch.Tensor]]:
@@ -77,7 +79,7 @@ def test_a_run_is_a_function_of_its_seed(tmp_path: Path) -> None:
 def test_what_is_resumed_is_bit_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
     config = replace(TINY, **change)
     train(config, tmp_path / "whole")
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0)  # save at every check
+    monkeypatch.setattr(engine, "SAVE_SECONDS", 0)  # save at every check
 
     class Killed(Exception):
         pass
@@ -117,13 +119,13 @@ def test_moments_are_reset_at_each_stage_only_if_asked(
     for reset in (True, False):
         counts = []
 
-        def watch(self: SeedRun, rows: Any, counts: list[float] = counts, step: Any = SeedRun.step) -> Any:
+        def watch(self: SandboxLearner, rows: Any, counts: list[float] = counts, step: Any = SandboxLearner.step) -> Any:
             loss = step(self, rows)
             counts.append(float(next(iter(self.optimizer.state.values()))["step"]))
             return loss
 
         with monkeypatch.context() as patch:
-            patch.setattr(SeedRun, "step", watch)
+            patch.setattr(SandboxLearner, "step", watch)
             config = replace(TINY, curriculum=curriculum, optimizer=replace(TINY.optimizer, reset=reset))
             train(config, tmp_path / str(reset))
         steps[reset] = counts
@@ -273,7 +275,7 @@ def test_a_learnt_stage_is_never_lost_and_every_stage_that_is_told_has_its_weigh
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_killed_at_twenty_moments_and_resumed_is_bit_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`kill -9` at random moments, most of them while a checkpoint is being written, as every check writes one."""
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0)
+    monkeypatch.setattr(engine, "SAVE_SECONDS", 0)
     config = replace(TINY, schedule=Schedule("fixed", budget=1500, check_every=4))
     rng = np.random.default_rng(0)
     saved = tmp_path / "killed" / "last.safetensors"
@@ -291,7 +293,7 @@ def test_killed_at_twenty_moments_and_resumed_is_bit_identical(tmp_path: Path, m
         os.waitpid(child, 0)
     assert saved.exists()
     assert not (tmp_path / "killed" / "result.json").exists()
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 20)
+    monkeypatch.setattr(engine, "SAVE_SECONDS", 20)
     train(config, tmp_path / "killed")
     train(config, tmp_path / "whole")
     assert same(tmp_path / "killed", tmp_path / "whole")
@@ -305,11 +307,11 @@ def test_a_finite_training_set_is_distinct_and_all_that_is_trained_on(tmp_path: 
     assert (chosen[0] != chosen[2]).any()
     trained_on = set()
 
-    def watch(self: SeedRun, rows: Any, step: Any = SeedRun.step) -> Any:
+    def watch(self: SandboxLearner, rows: Any, step: Any = SandboxLearner.step) -> Any:
         trained_on.update(tuple(row) for row in rows.tokens[:, 1:9].tolist())
         return step(self, rows)
 
-    monkeypatch.setattr(SeedRun, "step", watch)
+    monkeypatch.setattr(SandboxLearner, "step", watch)
     train(config, tmp_path)
     vocabulary = Vocabulary.of(config.make_task())
     assert trained_on == {tuple(row) for row in vocabulary.task(chosen[0][:, :8]).tolist()}
@@ -331,7 +333,7 @@ def half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             raise InterruptedError
 
     with monkeypatch.context() as patch, pytest.raises(InterruptedError):
-        patch.setattr(loop, "SAVE_SECONDS", 0)
+        patch.setattr(engine, "SAVE_SECONDS", 0)
         train(replace(TINY, schedule=Schedule("fixed", budget=72, check_every=3)), tmp_path, notify=stop)
     return tmp_path
 
@@ -375,12 +377,8 @@ def test_a_full_disk_leaves_no_half_written_file(half_done: Path, monkeypatch: p
 
 
 def test_a_quarter_of_the_validation_inputs_can_rule_a_stage_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = SeedRun(
-        replace(TINY, schedule=Schedule(threshold=0.9), evaluation=EvaluationConfig(validation=400)),
-        0,
-        tmp_path,
-        lambda _: None,
-    )
+    config = replace(TINY, schedule=Schedule(threshold=0.9), evaluation=EvaluationConfig(validation=400))
+    run = SandboxLearner(config, 0, tmp_path)
     asked: list[int] = []
 
     def measure(right: float) -> Any:
@@ -393,8 +391,8 @@ def test_a_quarter_of_the_validation_inputs_can_rule_a_stage_out(tmp_path: Path,
     samples = 400
     for right, looks in ((0.1, [samples // 4]), (0.95, [samples // 4, samples])):
         asked.clear()
-        monkeypatch.setattr(run, "measure", measure(right))
-        assert all(accuracy.n == looks[-1] for accuracy in run._validate().values())
+        monkeypatch.setattr(run, "accuracy", measure(right))
+        assert all(value == right for value in run.validate().values())
         assert asked == looks
 
 
@@ -403,7 +401,7 @@ def test_a_run_that_was_killed_between_its_last_save_and_its_result_finishes(
 ) -> None:
     whole = train(TINY, tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(SeedRun, "_finish", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Course, "_finish", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             train(TINY, tmp_path / "cut")
     again = train(TINY, tmp_path / "cut")

@@ -9,9 +9,10 @@ import torch
 
 from internalize import EvaluationConfig, ModelConfig, OptimizerConfig, RunConfig, Schedule
 from internalize.checkpoint import load_tensors
-from internalize.journal import read_metrics
-from internalize.training import SeedRun
-from internalize.training.together import train_together
+from internalize.engine.course import Course
+from internalize.engine.journal import read_metrics
+from internalize.learners.sandbox import SandboxLearner
+from internalize.learners.together import train_together
 
 CONFIG = RunConfig(
     task="C2",
@@ -24,7 +25,7 @@ CONFIG = RunConfig(
 SEEDS = (0, 1, 2)
 
 
-def draws(run: SeedRun, log: list[Any]) -> SeedRun:
+def draws(run: SandboxLearner, log: list[Any]) -> SandboxLearner:
     """Keep what the run draws."""
     draw = run.draw
 
@@ -51,8 +52,8 @@ def test_seeds_together_equal_seeds_alone(schedule: Schedule, precision: torch.d
     alone: dict[int, list[Any]] = {seed: [] for seed in SEEDS}
     together: dict[int, list[Any]] = {seed: [] for seed in SEEDS}
     for seed in SEEDS:
-        draws(SeedRun(config, seed, tmp_path / f"alone-{seed}", lambda _: None), alone[seed]).run()
-    runs = [draws(SeedRun(config, seed, tmp_path / f"together-{seed}", lambda _: None), together[seed]) for seed in SEEDS]
+        Course(draws(SandboxLearner(config, seed, tmp_path / f"alone-{seed}"), alone[seed])).run()
+    runs = [draws(SandboxLearner(config, seed, tmp_path / f"together-{seed}"), together[seed]) for seed in SEEDS]
     assert train_together(runs) == {}
     steps = set()
     for seed in SEEDS:
@@ -75,7 +76,7 @@ def test_seeds_together_equal_seeds_alone(schedule: Schedule, precision: torch.d
 
 
 def test_a_seed_that_fails_stops_costing_and_the_others_go_on(tmp_path: Path) -> None:
-    runs = [SeedRun(CONFIG, seed, tmp_path / str(seed), lambda _: None) for seed in SEEDS]
+    runs = [SandboxLearner(CONFIG, seed, tmp_path / str(seed)) for seed in SEEDS]
     with torch.no_grad():
         runs[1].model.unembedding.weight.fill_(torch.inf)
     (failed,) = train_together(runs).items()
@@ -85,10 +86,10 @@ def test_a_seed_that_fails_stops_costing_and_the_others_go_on(tmp_path: Path) ->
 
 
 def test_seeds_together_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("internalize.training.loop.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("internalize.engine.course.SAVE_SECONDS", 0.0)
 
-    def runs(where: str) -> list[SeedRun]:
-        return [SeedRun(CONFIG, seed, tmp_path / f"{where}-{seed}", lambda _: None) for seed in SEEDS]
+    def runs(where: str) -> list[SandboxLearner]:
+        return [SandboxLearner(CONFIG, seed, tmp_path / f"{where}-{seed}") for seed in SEEDS]
 
     train_together(runs("whole"))
     stopped, count = runs("cut"), 0
@@ -99,10 +100,8 @@ def test_seeds_together_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         if count == 40:
             raise KeyboardInterrupt
 
-    for run in stopped:
-        run.notify = stop
     with pytest.raises(KeyboardInterrupt):
-        train_together(stopped)
+        train_together(stopped, stop)
     assert train_together(runs("cut")) == {}
     for seed in SEEDS:
         results = [json.loads((tmp_path / f"{how}-{seed}" / "result.json").read_text()) for how in ("whole", "cut")]
