@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internalize.evaluation import wilson
-from internalize.evaluation.statistics import mean_interval
+from internalize.evaluation import success_rate, wilson
+from internalize.evaluation.statistics import mean_interval, median_needed, needed, spread
 
 
 def test_known_values() -> None:
@@ -29,3 +29,15 @@ def test_the_interval_of_a_mean() -> None:
     )
     assert mean_interval([0.9, 1.0]) == (pytest.approx(0.3147, abs=1e-4), 1)
     assert mean_interval([0.7, 0.7, 0.7]) == pytest.approx((0.7, 0.7))
+
+
+def test_statistics_in_words() -> None:
+    assert str(success_rate([True, True, False, True])) == "3/4 [0.30, 0.95]"
+    assert spread([0.5, 1.0, 0.75]) == "0.750 (0.500 to 1.000)"
+
+
+def test_a_seed_that_does_not_get_there_needs_more_than_any_that_does() -> None:
+    assert median_needed([3000, None, 1000]) == 3000
+    assert needed([3000, None, 1000], 5000) == "3,000 (1,000 to 3,000)"
+    assert needed([1000, None], 5000) == "more than 5,000 (1,000)"
+    assert needed([None], 5000) == "more than 5,000"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internalize.report.charts import Series, accuracy_chart, heat_map, line_chart
+from internalize.report.charts import STYLE, Series, accuracy_chart, as_file, heat_map, line_chart, over_seeds
 
 SVG = "{http://www.w3.org/2000/svg}"
 text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"), max_size=8)
@@ -61,3 +61,23 @@ def test_an_interval_is_told_where_its_dot_is_pointed_at() -> None:
         for title in ElementTree.fromstring(accuracy_chart([line], "t", "x", [2, 1])).findall(f".//{SVG}circle/{SVG}title")
     ]
     assert told == ["in distribution: 50.0% (25.0% to 62.5%) at 2", "in distribution: 75.0% at 1"]
+
+
+def test_a_mean_has_an_interval_where_several_seeds_are() -> None:
+    seeds = [("seed 0", [(2, 0.5), (1, 0.5)]), ("seed 1", [(2, 0.7)])]
+    *thin, mean = over_seeds(seeds, [2, 1], "ID", "a")
+    assert [(line.label, line.thin) for line in thin] == [("ID, seed 0", True), ("ID, seed 1", True)]
+    assert mean.points == [(2, pytest.approx(0.6)), (1, 0.5)]
+    ((x, low, high),) = mean.band
+    assert (x, low) == (2, 0)  # two seeds say little
+    assert high == 1
+    assert over_seeds(seeds[:1], [2, 1], "ID", "a") == [Series("ID", "a", [(2, 0.5), (1, 0.5)], band=[])]
+
+
+@given(title=text)
+def test_a_file_of_its_own_has_the_style_and_no_table(title: str) -> None:
+    chart = as_file(accuracy_chart([Series('a > "b"', "a", [(0, 0.5)])], title, "x", [0]))
+    svg = ElementTree.fromstring(chart)
+    assert "data-csv" not in svg.attrib
+    assert svg.attrib["aria-label"] == title
+    assert [style.text for style in svg.findall(f"{SVG}style")] == [STYLE]

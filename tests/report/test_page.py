@@ -41,7 +41,7 @@ def test_several_runs_share_a_page(run: internalize.Run, tmp_path: Path) -> None
 
 
 def test_the_curve_is_a_picture_with_every_stage(run: internalize.Run) -> None:
-    svg = ElementTree.fromstring(stage_curve(run, standalone=True))
+    svg = ElementTree.fromstring(stage_curve(run))
     circles = svg.findall(".//{http://www.w3.org/2000/svg}circle")
     assert len(circles) == 2 * 6  # ID and OOD at six stages
     assert svg.attrib["role"] == "img"

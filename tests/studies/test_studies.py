@@ -10,8 +10,9 @@ from internalize.config import RunConfig
 from internalize.engine.settings import flat
 from internalize.errors import UserError
 from internalize.studies import find, studies
+from internalize.studies.common import every_split, success_table
 from internalize.studies.primes import factors
-from internalize.studies.study import cost, curves, draw, outcomes, read_rows, rows_of, run_study, still_shown, success_table
+from internalize.studies.study import cost, curves, draw, outcomes, read_rows, rows_of, run_study, still_shown
 from small_study import row, tiny
 
 NAMES = ("compare", "coverage", "depth", "direction", "fig1", "fig2", "heads", "mixture", "optimizer", "primes", "shape")
@@ -82,8 +83,46 @@ def test_successes_have_intervals() -> None:
     settings = {"task": "C3", "steps": 6}
     frame = outcomes([row(settings, seed, 0.96 if seed < 3 else 0.95, 0.2) for seed in range(4)])
     table = success_table(frame.filter(polars.col("mode") == "direct"), "task")
-    assert table["ID success"].to_list() == ["3/4 [0.30, 0.95]"]  # .95 is not above .95
-    assert table["OOD success"].to_list() == ["0/4 [0.00, 0.49]"]
+    assert table["ID"].to_list() == ["0.958; 3/4 [0.30, 0.95]"]  # .95 is not above .95
+    assert table["OOD"].to_list() == table["worst split"].to_list() == ["0.200; 0/4 [0.00, 0.49]"]
+    assert table["ID, full chain"].to_list() == [None]
+    assert table["units still shown: seeds"].to_list() == ["0: 4"]
+    assert table["steps"].to_list() == ["100 of 20,000"]
+
+
+def test_of_several_splits_each_seed_counts_where_it_is_worst() -> None:
+    rows = [row({"task": "C3", "steps": 6}, seed, 0.99, 0.99) for seed in (0, 1)]
+    for seed, split in enumerate(("uniform", "biased:1:0.8")):
+        direct = rows[seed]["accuracy"]["direct"]
+        rows[seed]["accuracy"] = {"direct": direct | {split: 0.5}}
+    table = success_table(outcomes(rows), "task")
+    assert table["ID"].to_list() == table["OOD"].to_list() == ["0.745; 1/2 [0.09, 0.91]"]
+    assert table["worst split"].to_list() == ["0.500; 0/2 [0.00, 0.66]"]
+    frame = outcomes(rows)
+    assert success_table(frame, "task", columns=every_split(frame)).columns[1:3] == ["uniform", "biased:1:0.8"]
+
+
+def test_the_full_chain_counts_where_no_other_is_trained() -> None:
+    rows = [row({"task": "C3", "steps": 6, "curriculum": curriculum}, 0, 0.99, 0.99) for curriculum in ("left", "cot")]
+    for one in rows:
+        splits = one["accuracy"]["stage"]
+        one["accuracy"] = {"stage": splits, "direct": dict.fromkeys(splits, 0.4), "cot": splits}
+    assert success_table(outcomes(rows), "curriculum")["ID"].str.head(5).to_list() == ["0.400", "0.990"]
+
+
+def test_the_slow_system_that_labels_is_measured_where_its_stage_ends() -> None:
+    rows = [
+        row({"task": "C3", "steps": 6, "labels": labels}, seed, 0.99, 0.2) for labels in ("slow", "true") for seed in (0, 1)
+    ]
+    for one in rows:
+        one["curve"][1] |= {"step": 90, "accuracy": {"uniform": 0.1}}
+    figures = find("coverage").draw(outcomes(rows), curves(rows))
+    table = figures[-1].table
+    assert table is not None
+    assert table["labels"].to_list() == ["slow"]
+    assert table["uniform"].to_list() == ["0.990; 2/2 [0.34, 1.00]"]
+    assert table["units still shown: seeds"].to_list() == ["5: 2"]
+    assert table["steps"].to_list() == ["10 of 20,000"]
 
 
 @pytest.mark.parametrize(("n", "total"), [(2, 2), (4, 4), (6, 5), (12, 7), (17, 17), (30, 10)])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,10 @@ from internalize.checkpoint import write_whole
 from internalize.cli.runs import changed, consecutive, progress_bar
 from internalize.engine.settings import command_line
 from internalize.errors import UserError
-from internalize.evaluation import wilson
+from internalize.evaluation import success_rate
+from internalize.evaluation.statistics import needed, spread
 from internalize.provenance import provenance
-from internalize.report.charts import Series, accuracy_chart
+from internalize.report.charts import accuracy_chart, as_file, over_seeds
 from internalize.terminal import terminal
 from internalize.theory import (
     MLPParityConfig,
@@ -181,34 +183,44 @@ class MLPParity(MLPParityConfig):
         seeds = consecutive(self.seeds, self.first_seed)
         curves: dict[str, Curve] = {}
         title = f"parity of {self.support} of {self.bits} bits, noise {self.noise:g}"
-        table = Table("arm", "final accuracy", "reach .95", "examples to .95 (median)", title=title)
+        table = Table(title=title)
         for arm in self.arms:
             started, one = time.monotonic(), dataclasses.replace(self, arms=(arm,), arm=arm, chart=None)
             with progress_bar(f"{arm}: steps") as progress:
                 curves[arm] = curve = train_mlp_parity(one, list(seeds), progress)
-            reached = curve.samples_to()
+            measured = {"arm": arm, "samples": curve.samples.tolist(), "accuracy": curve.accuracy.round(4).tolist()}
+            measured["samples_to_95"] = curve.samples_to()
             if self.json:
-                measured = {"arm": arm, "samples": curve.samples.tolist(), "accuracy": curve.accuracy.round(4).tolist()}
-                _print_row("mlp-parity", one, started, **measured, samples_to_95=reached)
-            final, those = curve.accuracy[:, -1], sorted(count for count in reached if count is not None)
-            median = those[(self.seeds - 1) // 2] if len(those) > (self.seeds - 1) // 2 else None
-            spread = f"{final.mean():.3f} ({final.min():.3f} to {final.max():.3f})"
-            table.add_row(arm, spread, f"{len(those)}/{self.seeds}", f"{median:,}" if median else "not reached")
+                _print_row("mlp-parity", one, started, **measured)
+            cells = {"arm": arm, **learnt(measured)}
+            if not table.columns:
+                for name in cells:
+                    table.add_column(name)
+            table.add_row(*cells.values())
         if not self.json:
             terminal().print(table)
         if self.chart is not None:
             write_whole(self.chart, learning_curves(curves, title).encode())
 
 
+def learnt(row: Mapping[str, Any]) -> dict[str, str]:
+    """What a table tells of an arm's row: how it ends, and the examples that its seeds need."""
+    reached = row["samples_to_95"]
+    return {
+        "final accuracy (least to greatest)": spread([curve[-1] for curve in row["accuracy"]]),
+        "seeds that reach .95": str(success_rate([count is not None for count in reached])),
+        "median examples to .95 (range of those that do)": needed(reached, row["samples"][-1]),
+    }
+
+
 def learning_curves(curves: dict[str, Curve], title: str) -> str:
-    """Accuracy without hints against training examples: the mean of the seeds, with their range as a band."""
+    """Accuracy without hints against training examples: the mean of the seeds, with its 95 % interval."""
+    xs = next(iter(curves.values())).samples.tolist()
     series = []
     for arm, curve in curves.items():
-        points = list(zip(curve.samples.tolist(), curve.accuracy.mean(0).tolist(), strict=True))
-        band = list(zip(curve.samples.tolist(), curve.accuracy.min(0).tolist(), curve.accuracy.max(0).tolist(), strict=True))
-        series.append(Series(arm, _COLORS[arm], points, band=band))
-    xs = next(iter(curves.values())).samples.tolist()
-    return accuracy_chart(series, title, "training examples", xs, standalone=True) + "\n"
+        lines = [("", list(zip(curve.samples.tolist(), seed, strict=True))) for seed in curve.accuracy.tolist()]
+        series.append(over_seeds(lines, xs, arm, _COLORS[arm])[-1])
+    return as_file(accuracy_chart(series, title, "training examples", xs))
 
 
 def _print_row(name: str, command: Any, started: float, **measured: Any) -> None:
@@ -221,6 +233,4 @@ def _print_row(name: str, command: Any, started: float, **measured: Any) -> None
 
 def _rate(exact: Any) -> str:
     """The seeds that are exact, with Wilson's interval."""
-    wins, seeds = int(exact.sum()), len(exact)
-    low, high = wilson(wins, seeds)
-    return f"{wins}/{seeds} seeds [{low:.2f}, {high:.2f}] (Wilson 95 %)"
+    return f"{success_rate(exact.tolist())} seeds (Wilson 95 %)"

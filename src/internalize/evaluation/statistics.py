@@ -1,8 +1,8 @@
 """Intervals."""
 
 from collections.abc import Sequence
-from math import sqrt
-from statistics import NormalDist
+from math import inf, sqrt
+from statistics import NormalDist, mean, median
 from typing import NamedTuple
 
 from scipy.special import betaincinv, stdtrit
@@ -17,6 +17,9 @@ class SuccessRate(NamedTuple):
     seeds: int
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return f"{self.wins}/{self.seeds} [{self.low:.2f}, {self.high:.2f}]"
 
 
 def success_rate(accuracies: Sequence[float]) -> SuccessRate:
@@ -46,6 +49,24 @@ def mean_interval(accuracies: Sequence[float], confidence: float = 0.95) -> tupl
     deviation = sqrt(sum((value - centre) ** 2 for value in accuracies) / (n - 1))
     spread = float(stdtrit(n - 1, (1 + confidence) / 2)) * deviation / sqrt(n)
     return max(0.0, centre - spread), min(1.0, centre + spread)
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean, the least and the greatest, in words."""
+    return f"{mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+
+
+def median_needed(counts: Sequence[int | None]) -> float:
+    """The median of what seeds need; None, a seed that does not get there, counts as infinitely much."""
+    return median(inf if count is None else count for count in counts)
+
+
+def needed(counts: Sequence[int | None], most: int) -> str:
+    """`median_needed` in words, or that it is more than the `most` that was given; and the range of seeds that get there."""
+    middle, reached = median_needed(counts), [count for count in counts if count is not None]
+    text = f"{middle:,.0f}" if middle < inf else f"more than {most:,}"
+    ends = dict.fromkeys(f"{end(reached):,}" for end in (min, max)) if reached else {}
+    return f"{text} ({' to '.join(ends)})" if ends else text
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

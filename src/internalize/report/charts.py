@@ -2,10 +2,13 @@
 script of a page offers for download (charts.js)."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+
+from internalize.evaluation.statistics import mean_interval
 
 WIDTH, HEIGHT = 720, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 150, 18, 52
@@ -40,16 +43,25 @@ class Series:
     band: Sequence[tuple[float, float, float]] = ()  # (x, low, high) behind the line
 
 
-def accuracy_chart(series: Sequence[Series], title: str, x_label: str, xs: Sequence[int], standalone: bool = False) -> str:
-    """Accuracy (0 to 1) against `xs`, which run from left to right in the order given.
-
-    `standalone` makes a file of its own, with its style inside.
+def over_seeds(
+    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], xs: Sequence[float], label: str, color: str
+) -> list[Series]:
+    """Each of several seeds as a thin line, then the mean of their accuracies at `xs`, with its 95 % interval wherever several
+    seeds are. `lines` are the name and the points of each seed; they need not all reach as far.
     """
+    reached = {x: ys for x in xs if (ys := [y for _, points in lines for at, y in points if at == x])}
+    thin = [Series(f"{label}, {name}", color, points, thin=True) for name, points in lines if len(lines) > 1]
+    band = [(x, *mean_interval(ys)) for x, ys in reached.items() if len(ys) > 1]
+    return [*thin, Series(label, color, [(x, sum(ys) / len(ys)) for x, ys in reached.items()], band=band)]
+
+
+def accuracy_chart(series: Sequence[Series], title: str, x_label: str, xs: Sequence[int]) -> str:
+    """Accuracy (0 to 1) against `xs`, which run from left to right in the order given."""
     place = {x: LEFT + (WIDTH - LEFT - RIGHT) * (index / max(1, len(xs) - 1)) for index, x in enumerate(xs)}
     every = max(1, len(xs) // 10)
     x_ticks = [(place[x], str(x)) for index, x in enumerate(xs) if index % every == 0 or index == len(xs) - 1]
     y_ticks = [(tick, f"{tick:.0%}") for tick in (0, 0.25, 0.5, 0.75, 1)]
-    return _lines(series, title, x_label, lambda x: place[int(x)], x_ticks, 1.0, y_ticks, "{:.1%}", standalone)
+    return _lines(series, title, x_label, lambda x: place[int(x)], x_ticks, 1.0, y_ticks, "{:.1%}")
 
 
 def line_chart(series: Sequence[Series], title: str, x_label: str) -> str:
@@ -108,7 +120,6 @@ def _lines(
     top: float,
     y_ticks: Sequence[tuple[float, str]],
     number: str,
-    standalone: bool = False,
 ) -> str:
     def y_of(value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top)
@@ -144,7 +155,7 @@ def _lines(
     named = [line for line in drawn if not line.thin]
     for line, y in zip(named, _apart([y_of(line.points[-1][1]) + 4 for line in named]), strict=True):
         parts.append(f'<text class="{line.color}" x="{WIDTH - RIGHT + 10}" y="{y:.1f}">{escape(line.label)}</text>')
-    return _svg(title, WIDTH, HEIGHT, parts, table, standalone)
+    return _svg(title, WIDTH, HEIGHT, parts, table)
 
 
 def _apart(wanted: Sequence[float], gap: float = 15) -> list[float]:
@@ -166,16 +177,19 @@ def _svg(
     height: int,
     parts: Sequence[str],
     table: Sequence[Sequence[str]],
-    standalone: bool = False,
     kind: str = "chart",
 ) -> str:
-    style = f"<style>{STYLE}</style>" if standalone else ""
     csv = "&#10;".join(",".join(escape(_quoted(cell)) for cell in row) for row in table)
-    data = "" if standalone else f' data-csv="{csv}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(title)}"{data}>{style}<title>{escape(title)}</title>{"".join(parts)}</svg>'
+        f'aria-label="{escape(title)}" data-csv="{csv}"><title>{escape(title)}</title>{"".join(parts)}</svg>'
     )
+
+
+def as_file(chart: str) -> str:
+    """A chart as a file of its own: with its style inside, and without the CSV, which only the script of a page reads."""
+    head, _, rest = chart.partition(">")
+    return re.sub(' data-csv="[^"]*"', "", head) + f"><style>{STYLE}</style>{rest}\n"
 
 
 def _quoted(cell: str) -> str:

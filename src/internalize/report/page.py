@@ -12,8 +12,7 @@ from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig
 from internalize.engine.settings import flat
 from internalize.evaluation import success_rate
-from internalize.evaluation.statistics import mean_interval
-from internalize.report.charts import STYLE, Series, accuracy_chart, heat_map, line_chart
+from internalize.report.charts import STYLE, Series, accuracy_chart, heat_map, line_chart, over_seeds
 from internalize.seeding import numpy_stream
 
 if TYPE_CHECKING:
@@ -83,25 +82,21 @@ def loss_curve(run: "Run") -> str | None:
     return line_chart(lines, "Training loss", "step") if any(line.points for line in lines) else None
 
 
-def stage_curve(run: "Run", standalone: bool = False) -> str:
+def stage_curve(run: "Run") -> str:
     """The chart of accuracy against chain tokens left, ID and headline OOD: thin lines are seeds, thick ones their mean with
     its 95 % interval.
     """
     points = run.frontier().sort("shown", descending=True).to_dicts()  # one for each seed and number of units
     xs = list(dict.fromkeys(point["shown"] for point in points))
-    series = []
+    series: list[Series] = []
     for name, color, label in (("id", "a", "in distribution"), ("ood", "b", "out of distribution")):
-        for seed in run.seeds if len(run.seeds) > 1 else ():
-            line = [(point["shown"], point[name]) for point in points if point["seed"] == seed]
-            series.append(Series(f"{label}, seed {seed}", color, line, thin=True))
-        reached = {x: [point[name] for point in points if point["shown"] == x] for x in xs}
-        band = [(x, *mean_interval(ys)) for x, ys in reached.items() if len(ys) > 1]
-        series.append(Series(label, color, [(x, sum(ys) / len(ys)) for x, ys in reached.items()], band=band))
+        lines = [(f"seed {seed}", [(at["shown"], at[name]) for at in points if at["seed"] == seed]) for seed in run.seeds]
+        series += over_seeds(lines, xs, label, color)
     chance = run.config.make_task().chance
     series.append(Series("chance", "c", [(xs[0], chance), (xs[-1], chance)], dashed=True))
     config = run.config
     title = f"{config.task_name}, {config.steps} steps, {config.curriculum}: accuracy as the chain is taken away"
-    return accuracy_chart(series, title, "chain tokens still written before the answer", xs, standalone)
+    return accuracy_chart(series, title, "chain tokens still written before the answer", xs)
 
 
 def _outcome(run: "Run") -> dict[str, Any]:

@@ -12,7 +12,7 @@ import polars
 from internalize.config import RunConfig
 from internalize.curricula import RemovalConfig
 from internalize.errors import UserError
-from internalize.studies.common import MAIN, SHORT, SMALL, config, splits, success_figures
+from internalize.studies.common import CHAIN, DIRECT, INSIDE, MAIN, OUTSIDE, SHORT, SMALL, config, splits, success_figures
 from internalize.studies.study import Figure, Scale, Study
 
 METHODS = ("left", "left:2", "right", "inductive", "mixture", "e2e")
@@ -49,13 +49,12 @@ def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:
     """One row for each method, the best first; then each task."""
     names = polars.struct(METHOD).map_elements(_name, polars.String)
     frame = outcomes.with_columns(method=names, task=polars.format("{}, T = {}", "task", "T"))
-    success, split, mode = polars.col("success"), polars.col("split"), polars.col("mode")
-    inside, outside = split == "uniform", split == polars.col("headline")
+    success = polars.col("success")
     by_task = frame.group_by("method", "task").agg(
         seeds=polars.col("seed").n_unique(),
-        ID=success.filter(inside & (mode == "direct")).mean(),
-        OOD=success.filter(outside & (mode == "direct")).mean(),
-        chain=success.filter(inside & (mode == "cot")).mean(),
+        ID=success.filter(DIRECT & INSIDE).mean(),
+        OOD=success.filter(DIRECT & OUTSIDE).mean(),
+        chain=success.filter(CHAIN & INSIDE).mean(),
         steps=polars.col("steps").mean(),
     )
     methods = (

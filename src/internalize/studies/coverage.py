@@ -5,8 +5,8 @@ import polars
 from internalize.config import EvaluationConfig, OptimizerConfig, RunConfig
 from internalize.curricula import Schedule
 from internalize.models import ModelConfig
-from internalize.studies.common import config, success_figures
-from internalize.studies.study import Figure, Scale, Study, success_table
+from internalize.studies.common import DIRECT, config, every_split, success_figures, success_table
+from internalize.studies.study import Figure, Scale, Study
 
 ARMS = (
     {"inputs": "uniform"},
@@ -34,15 +34,17 @@ def cells(scale: Scale) -> list[RunConfig]:
 
 
 def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:
-    """Success of each arm, and accuracy on every split."""
-    by = ("task", "inputs", "labels", "curriculum")
-    direct = outcomes.filter(polars.col("mode") == "direct")
-    every = direct.group_by(*by, "split", maintain_order=True).agg(
-        accuracy=polars.col("accuracy").mean().round(3), success=polars.col("success").sum(), seeds=polars.len()
-    )
-    slow = outcomes.filter((polars.col("mode") == "cot") & (polars.col("curriculum") == "cot"))
-    figures = [*success_figures(outcomes, "Success by training inputs", *by), Figure("Every split", table=every)]
-    return figures + ([Figure("Full chain", table=success_table(slow, *by))] if len(slow) else [])
+    """Success of each arm, on every split, and of the slow system that labels."""
+    by = ("task", "curriculum", "inputs", "labels")
+    columns = every_split(outcomes)
+    every = success_table(outcomes.filter(DIRECT), *by, columns=columns)
+    figures = [*success_figures(outcomes, "Success by training inputs", *by), Figure("Every split, no chain", table=every)]
+    labels = curves.filter((polars.col("labels") != "true") & (polars.col("at") == polars.col("at").min().over("run", "seed")))
+    if len(labels):
+        slow = success_table(labels.with_columns(steps="at", left="shown"), *by, columns=columns)
+        text = "At the end of the first stage, where all of the chain is shown and no label is the model's own."
+        figures.append(Figure("The slow system that labels", text, table=slow))
+    return figures
 
 
 STUDY = Study(

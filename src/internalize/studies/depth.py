@@ -6,7 +6,7 @@ import polars
 
 from internalize.config import RunConfig
 from internalize.models import ModelConfig
-from internalize.studies.common import config, success_figures
+from internalize.studies.common import DIRECT, INSIDE, OUTSIDE, config, success_figures
 from internalize.studies.study import Figure, Scale, Study
 
 
@@ -23,9 +23,8 @@ def cells(scale: Scale) -> list[RunConfig]:
 
 def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:
     """Success by depth, and each seed's accuracy in against out of distribution."""
-    direct = outcomes.filter(polars.col("mode") == "direct")
-    inside = direct.filter(polars.col("split") == "uniform").select("run", "seed", "task", "layers", ID="accuracy")
-    outside = direct.filter(polars.col("split") == polars.col("headline")).select("run", "seed", OOD="accuracy")
+    inside = outcomes.filter(DIRECT & INSIDE).select("run", "seed", "task", "layers", ID="accuracy")
+    outside = outcomes.filter(DIRECT & OUTSIDE).select("run", "seed", OOD="accuracy")
     pairs = inside.join(outside, on=["run", "seed"]).drop("run").sort("task", "layers", "seed")
     scatter = Figure("Each seed", "Accuracy in and out of distribution, without a chain.", table=pairs)
     return [*success_figures(outcomes, "Success by depth", "task", "layers"), scatter]

@@ -3,8 +3,8 @@
 import polars
 
 from internalize.config import EvaluationConfig, RunConfig
-from internalize.report.charts import accuracy_chart
-from internalize.studies.common import OOD, SHORT, SMALL, config, mean_curve
+from internalize.evaluation.statistics import spread
+from internalize.studies.common import INSIDE, OOD, OUTSIDE, SHORT, SMALL, config, frontier_chart
 from internalize.studies.study import Figure, Scale, Study
 
 
@@ -27,29 +27,21 @@ def cells(scale: Scale) -> list[RunConfig]:
 
 def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:
     """Accuracy against chain tokens, in and out of distribution, for each task."""
-    figures = []
+    figures, lines = [], []
     for (task,), part in curves.group_by("task", maintain_order=True):
-        headline = part["headline"][0]
-        xs = sorted(part["shown"].unique().to_list(), reverse=True)
-        series = mean_curve(part, "uniform", "in distribution", "a") + mean_curve(part, headline, "out of distribution", "b")
+        headline, seeds = part["headline"][0], part.select("run", "seed").n_unique()
         title = f"{task}, T = {part['T'][0]}: accuracy as the chain is taken away"
-        seeds = part["seed"].n_unique()
-        figures.append(
-            Figure(
-                title,
-                f"{seeds} seeds (thin), and their mean over those that reached the stage. Out of distribution: {headline}.",
-                accuracy_chart(series, title, "chain tokens still written before the answer", xs),
-            )
+        text = (
+            f"{seeds} seeds (thin), and their mean over those that reached the stage, with its 95 % interval. "
+            f"Out of distribution: {headline}."
         )
-    by = ("task", "shown")
-    loss = (
-        curves.filter(polars.col("split").is_in(["uniform"]) | (polars.col("split") == polars.col("headline")))
-        .with_columns(split=polars.when(polars.col("split") == "uniform").then(polars.lit("ID")).otherwise(polars.lit("OOD")))
-        .group_by(*by, "split", maintain_order=True)
-        .agg(polars.col("accuracy").mean().round(3), seeds=polars.len())
-        .pivot("split", index=[*by, "seeds"], values="accuracy")
-    )
-    return [*figures, Figure("The same in numbers", "Mean accuracy of the seeds that reached the stage.", table=loss)]
+        figures.append(Figure(title, text, frontier_chart(part, title)))
+        for (shown,), stage in part.sort("shown", descending=True, maintain_order=True).group_by("shown", maintain_order=True):
+            ends = {name: stage.filter(chosen)["accuracy"].to_list() for name, chosen in (("ID", INSIDE), ("OOD", OUTSIDE))}
+            reached = {"task": task, "chain tokens": shown, "seeds": f"{len(ends['ID'])} of {seeds}"}
+            lines.append({**reached, **{name: spread(values) for name, values in ends.items()}})
+    text = "Mean accuracy of the seeds that reached the stage (least to greatest)."
+    return [*figures, Figure("The same in numbers", text, table=polars.DataFrame(lines))]
 
 
 STUDY = Study(

@@ -6,7 +6,7 @@ from internalize.config import OptimizerConfig, RunConfig
 from internalize.curricula import RemovalConfig, Schedule
 from internalize.models import ModelConfig
 from internalize.studies.common import config, success_figures
-from internalize.studies.study import Figure, Scale, Study, success_table
+from internalize.studies.study import Figure, Scale, Study
 
 
 def cells(scale: Scale) -> list[RunConfig]:
@@ -25,12 +25,7 @@ def cells(scale: Scale) -> list[RunConfig]:
 
 def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:
     """Success without a chain, and of the same final model with its full chain."""
-    by = ("curriculum", "replay")
-    chain = outcomes.filter(polars.col("mode") == "cot")
-    return [
-        *success_figures(outcomes, "Without a chain", *by),
-        Figure("The same models with their full chain", "Has the model forgotten its chain?", table=success_table(chain, *by)),
-    ]
+    return success_figures(outcomes, "Success by curriculum", "curriculum", "hint", "replay")
 
 
 STUDY = Study(

@@ -4,7 +4,7 @@ import polars
 
 from internalize.config import RunConfig
 from internalize.models import ModelConfig
-from internalize.studies.common import SHORT, config, rate_chart, success_figures
+from internalize.studies.common import DIRECT, INSIDE, OUTSIDE, SHORT, config, rate_chart, success_figures
 from internalize.studies.study import Figure, Scale, Study
 
 ORDERS = range(3, 18)
@@ -40,15 +40,15 @@ def factors(n: int) -> int:
 
 def draw(outcomes: polars.DataFrame, curves: polars.DataFrame) -> list[Figure]:
     """Success against n for each width, and the order n as the unit: prime or not, n, and the sum of its prime powers."""
-    direct = outcomes.filter((polars.col("mode") == "direct") & (polars.col("curriculum") == "left"))
+    direct = outcomes.filter(DIRECT & (polars.col("curriculum") == "left"))
     direct = direct.with_columns(n=polars.col("task").str.slice(1).cast(polars.Int64))
     figures = []
-    for name, chosen in (("in", polars.col("split") == "uniform"), ("out of", polars.col("split") == polars.col("headline"))):
+    for name, chosen in (("in", INSIDE), ("out of", OUTSIDE)):
         title = f"Success {name} distribution against n"
         chart = rate_chart(direct.filter(chosen), "n", "mlp", "n (the counter's order)", title)
         figures.append(Figure(title, "Left curriculum, no chain; one line for each MLP width, with Wilson's intervals.", chart))
     by_order = (
-        direct.filter(polars.col("split") == "uniform")
+        direct.filter(INSIDE)
         .group_by("n", "mlp", maintain_order=True)
         .agg(success=polars.col("success").mean(), accuracy=polars.col("accuracy").mean().round(3), seeds=polars.len())
         .with_columns(

@@ -21,7 +21,7 @@ from internalize.checkpoint import write_whole
 from internalize.config import ID, RunConfig
 from internalize.engine.settings import flat
 from internalize.errors import UserError
-from internalize.evaluation import SUCCESS, wilson
+from internalize.evaluation import SUCCESS
 from internalize.launch import Plan, make_plan
 from internalize.report import render_page
 from internalize.runs import Run
@@ -230,24 +230,6 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
     every = {name: value for name, value in {**values, **short}.items() if name not in MEASURED} | told
     return {name: ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value for name, value in every.items()}
-
-
-def success_table(frame: polars.DataFrame, *by: str) -> polars.DataFrame:
-    """Seeds that succeed, for each group: in and out of distribution (the headline split), with Wilson's 95 % intervals."""
-    lines = []
-    for key, group in frame.group_by(by, maintain_order=True):
-        line: dict[str, Any] = dict(zip(by, key, strict=True))
-        for name, chosen in (("ID", polars.col("split") == "uniform"), ("OOD", polars.col("split") == polars.col("headline"))):
-            part = group.filter(chosen)
-            wins, seeds = int(part["success"].sum()), len(part)
-            low, high = wilson(wins, seeds)
-            line |= {
-                f"{name} success": f"{wins}/{seeds} [{low:.2f}, {high:.2f}]",
-                f"{name} accuracy": round(float(part["accuracy"].mean() or 0), 3),  # type: ignore[arg-type]
-            }
-        line["steps"] = int(group["steps"].mean() or 0)  # type: ignore[arg-type]
-        lines.append(line)
-    return polars.DataFrame(lines)
 
 
 # -- the page ------------------------------------------------------------------------------------------------------------
