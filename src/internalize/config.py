@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from internalize import own_code, tasks
+from internalize import curricula, own_code, tasks
 from internalize.checking import check_at_least, check_types
 from internalize.curricula import RemovalConfig, Schedule
 from internalize.engine.settings import SANDBOX, Settings
@@ -78,14 +78,12 @@ class RunConfig(Settings):
     COMMAND = "run"
     RATE = "optimizer.lr"
 
-    task: str = "C3"
-    """what is computed: a group C3, D4, S3, A5, a product C2xC3, S3:gen for generators as symbols, the JSON file of an
-    automaton, parity:10 (sparse parity), multiply, or mine.py:MyTask, a class of your own"""
+    task: str = field(default="C3", metadata={"help": f"what is computed: {tasks.FAMILIES.forms()}"})
+    """what is computed; the help of `internalize run` lists what can be named"""
     steps: int = 15
     """input symbols T: the length of the sequence, or the digits of each number"""
-    curriculum: str = "left"
-    """e2e, cot, left, right, inductive, inductive:stepwise or mixture; left:2 removes two units at a time, left:25% a quarter
-    of them; mine.py:MyCurriculum is a class of your own"""
+    curriculum: str = field(default="left", metadata={"help": f"what each stage shows: {curricula.FAMILIES.forms()}"})
+    """what each stage shows; the help of `internalize run` lists what can be named"""
     inputs: str = "uniform"
     """distribution of the training inputs: uniform, biased:1:0.8, dirichlet:0.5, sticky:0.8, periodic, blocks:4, a mixture
     such as uniform+dirichlet, or uniform~counts:1:10:15 without a region"""

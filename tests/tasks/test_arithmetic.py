@@ -73,7 +73,7 @@ def test_the_support_is_spread_and_fixed() -> None:
         ("parity:11", 10, "between 1 and 10 support bits"),
         ("multiply", 0, "1 to 9 digits; steps is 0"),
         ("multiply", 10, "1 to 9 digits; steps is 10"),
-        ("multiply:3", 3, 'no task is called "multiply"'),
+        ("multiply:3", 3, 'no task is called "multiply:3"'),
     ],
 )
 def test_bad_names(name: str, steps: int, message: str) -> None:

@@ -1,18 +1,26 @@
-"""Curricula and schedules: what is shown at each stage, and when a stage is over."""
+"""Curricula and schedules: what is shown at each stage, and when a stage is over. `make(spec)` gives the curriculum of a name.
+
+Their names come in families, one file each; every module here with a `FAMILY` is one, so adding one touches no other file.
+"""
 
 from dataclasses import dataclass, fields, replace
 
 from internalize.checking import check_types
+from internalize.curricula.baselines import ChainOfThought, EndToEnd
+from internalize.curricula.inductive import Inductive
+from internalize.curricula.left_right import Left, Right
 from internalize.curricula.mixture import Mixture
-from internalize.curricula.own import load
-from internalize.curricula.removal import ChainOfThought, Curriculum, EndToEnd, Inductive, Left, Removed, Right, View
+from internalize.curricula.own import OWN
+from internalize.curricula.removal import Curriculum, CurriculumFamily, Removed, View
 from internalize.curricula.schedule import Move, Schedule, Standing, end_attempt
 from internalize.errors import UserError
-from internalize.own_code import is_own
+from internalize.registry import Registry
 
 __all__ = [
+    "FAMILIES",
     "ChainOfThought",
     "Curriculum",
+    "CurriculumFamily",
     "EndToEnd",
     "Inductive",
     "Left",
@@ -27,10 +35,7 @@ __all__ = [
     "make",
 ]
 
-FORMS = (
-    "e2e, cot, left, left:2, left:25%, right, right:2, right:25%, inductive, inductive:stepwise, mixture, "
-    "and mine.py:MyCurriculum for a class of your own"
-)
+FAMILIES = Registry(__name__, "curriculum", OWN)
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,8 @@ class RemovalConfig:
 
 
 def make(spec: str, options: RemovalConfig | None = None) -> Curriculum:
-    """The curriculum that `spec` names (see `FORMS`). "left:2" removes two units at each stage, "left:25%" a quarter."""
-    options, curriculum = options or RemovalConfig(), _base(spec)
+    """The curriculum that `spec` names (see `FAMILIES.forms`), with `options` set. Raises `UserError`."""
+    options, curriculum = options or RemovalConfig(), FAMILIES.find(spec).make(spec)
     for entry in fields(options):
         value = getattr(options, entry.name)
         if value == entry.default:
@@ -79,26 +84,3 @@ def _shows(curriculum: Curriculum, units: int) -> list[object]:
         # What stands in for removed units is seen only where some are removed.
         shown.append([(share, view.keep, view.hint, "" if all(view.keep) else view.removed) for share, view in views])
     return shown
-
-
-def _base(spec: str) -> Curriculum:
-    if is_own(spec):
-        return load(spec)
-    name, *arguments = spec.split(":")
-    if name in ("left", "right") and len(arguments) <= 1:
-        amount = (arguments or ["1"])[0]
-        number, percent = amount.removesuffix("%"), amount.endswith("%")
-        if not (number.isascii() and number.isdigit() and 1 <= int(number) <= (100 if percent else 10**6)):
-            raise UserError(f'curriculum "{spec}": "{amount}" must be a number of units, at least 1, or 1% to 100%.')
-        return (Left if name == "left" else Right)(remove=int(number), percent=percent)
-    whole = {
-        "e2e": EndToEnd(),
-        "cot": ChainOfThought(),
-        "inductive": Inductive(),
-        "inductive:doubling": Inductive(),
-        "inductive:stepwise": Inductive(doubling=False),
-        "mixture": Mixture(),
-    }
-    if spec not in whole:
-        raise UserError(f'no curriculum is called "{spec}"; known are {FORMS}.')
-    return whole[spec]

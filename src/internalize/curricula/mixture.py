@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from internalize.curricula.removal import Curriculum, Flags, Left, View
+from internalize.curricula.left_right import Left
+from internalize.curricula.removal import Curriculum, Flags, View, family
 
 
 @dataclass(frozen=True)
@@ -30,3 +31,6 @@ class Mixture(Curriculum):
 
     def judged(self, units: int, stage: int) -> tuple[View, ...]:
         return tuple(view for _, view in self.mixture(units, stage))
+
+
+FAMILY = family("mixture", {"mixture": Mixture()})

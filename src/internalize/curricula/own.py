@@ -3,7 +3,7 @@
 import numpy as np
 
 from internalize import own_code
-from internalize.curricula.removal import Curriculum
+from internalize.curricula.removal import Curriculum, CurriculumFamily
 from internalize.errors import UserError
 
 
@@ -28,3 +28,6 @@ def _check(curriculum: Curriculum, who: str) -> None:
             raise UserError(f"{who} has {stages} stages for {units} units; it needs at least 1.")
         if any(keep.shape != (units,) or keep.dtype != bool for keep in shown):
             raise UserError(f"{who}: keep(units, stage) must return {units} booleans for {units} units.")
+
+
+OWN = CurriculumFamily("mine.py:MyCurriculum for a class of your own", own_code.is_own, load)

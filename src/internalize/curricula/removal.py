@@ -1,20 +1,14 @@
 """Curricula: which units of the chain of thought are shown at each stage.
 
 A curriculum is a pure function of (number of units, stage). It knows no model, no token and no optimizer.
-Stage 0 shows the full chain, the last stage shows none of it:
-
-    e2e        one stage, no chain (end to end)
-    cot        one stage, the full chain
-    left       removes the earliest states first: stage s shows q_(s+1)..q_T (paper)
-    right      removes from the end of the chain: stage s shows q_1..q_(T-1-s) and q_T (paper)
-    inductive  keeps every k-th state, with a stride that grows from stage to stage (paper; our reading)
-    mixture    one stage that mixes all of left's stages, each named by an answer-length hint (paper; see mixture.py)
+Stage 0 shows the full chain, the last stage shows none of it.
 
 On top of any of them: an answer-length hint, something in place of removed units, smoothing, and replay of earlier stages.
 
-To write your own, subclass `Curriculum` and give `stages` and `keep`.
+To write your own, subclass `Curriculum` and give `stages` and `keep`. Each curriculum that is built in has a file of its own.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import exp
 from typing import Literal
@@ -22,9 +16,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from internalize.registry import Family
+
 Flags = NDArray[np.bool_]
-
-
 Removed = Literal["drop", "zero", "filler"]
 
 
@@ -96,71 +90,12 @@ class Curriculum:
 
 
 @dataclass(frozen=True)
-class EndToEnd(Curriculum):
-    """The answer alone."""
+class CurriculumFamily(Family):
+    """Curricula whose names have a form in common. A module of this folder that has a `FAMILY` adds it to those built in."""
 
-    def stages(self, units: int) -> int:
-        return 1
-
-    def keep(self, units: int, stage: int) -> Flags:
-        return np.zeros(units, bool)
+    make: Callable[[str], Curriculum]  # the curriculum of a name; raises `UserError`
 
 
-@dataclass(frozen=True)
-class ChainOfThought(Curriculum):
-    """The full chain, then the answer."""
-
-    def stages(self, units: int) -> int:
-        return 1
-
-    def keep(self, units: int, stage: int) -> Flags:
-        return np.ones(units, bool)
-
-
-@dataclass(frozen=True)
-class _Stepwise(Curriculum):
-    remove: int = 1  # units removed at each stage; with `percent`, per cent of the chain
-    percent: bool = False
-
-    def stages(self, units: int) -> int:
-        whole = 100 if self.percent else units
-        return -(-whole // self.remove) + 1 if units else 1
-
-    def gone(self, units: int, stage: int) -> int:
-        """The number of units removed at a stage."""
-        return min(units, -(-units * stage * self.remove // 100) if self.percent else stage * self.remove)
-
-
-@dataclass(frozen=True)
-class Left(_Stepwise):
-    """Removes the earliest units first."""
-
-    def keep(self, units: int, stage: int) -> Flags:
-        return np.arange(units) >= self.gone(units, stage)
-
-
-@dataclass(frozen=True)
-class Right(_Stepwise):
-    """Removes the latest units first (the answer always stays)."""
-
-    def keep(self, units: int, stage: int) -> Flags:
-        return np.arange(units) < units - self.gone(units, stage)
-
-
-@dataclass(frozen=True)
-class Inductive(Curriculum):
-    """Keeps every k-th state, with a stride k that grows from stage to stage until none is left.
-
-    The paper calls this curriculum inductive; its exact definition is not known to us. Strides double (1, 2, 4, ...) or grow by
-    one (1, 2, 3, ...): each kept state must then be computed from the kept one before it and the k symbols in between.
-    """
-
-    doubling: bool = True
-
-    def stages(self, units: int) -> int:
-        return units.bit_length() + 1 if self.doubling else units + 1
-
-    def keep(self, units: int, stage: int) -> Flags:
-        stride = 2**stage if self.doubling else stage + 1
-        kept: Flags = np.arange(1, units + 1) % stride == 0
-        return kept
+def family(forms: str, curricula: Mapping[str, Curriculum]) -> CurriculumFamily:
+    """A family of a few names."""
+    return CurriculumFamily(forms, curricula.__contains__, curricula.__getitem__)

@@ -42,9 +42,8 @@ class LMConfig:
     """what separates the steps of a chain; left out: <<...>> groups, else line ends, else sentences"""
     units: Units = "step"
     """what a curriculum takes away at a time: a step, or a token of the chain"""
-    curriculum: str = "left"
-    """e2e, cot, left, left:2 (two units at a time), left:25%, right, inductive, mixture, or mine.py:MyCurriculum; left:100%
-    goes from the full chain to none at once"""
+    curriculum: str = field(default="left", metadata={"help": f"what each stage shows: {curricula.FAMILIES.forms()}"})
+    """what each stage shows; the help of `internalize lm fit` lists what can be named"""
     removal: RemovalConfig = field(default_factory=RemovalConfig)
     schedule: Schedule = field(default_factory=lambda: Schedule(budget=4000, stage_budget=1000, threshold=0.9, check_every=100))
     tokens: int = 0

@@ -6,18 +6,14 @@
 A study is a function that gives run configurations and a function that draws their rows; adding one touches no other file.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
-
 from internalize.errors import UserError
+from internalize.registry import registered
 from internalize.studies.study import Study
 
 
 def studies() -> dict[str, Study]:
     """Every study by name."""
-    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    found = [module.STUDY for module in modules if hasattr(module, "STUDY")]
-    return {study.name: study for study in found}
+    return {study.name: study for study in registered(__name__, "STUDY")}
 
 
 def find(name: str) -> Study:

@@ -16,6 +16,7 @@
 
 import json
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 from internalize.errors import UserError
 from internalize.tasks.base import Ints
 from internalize.tasks.groups import LARGEST
-from internalize.tasks.semiautomata import Semiautomaton
+from internalize.tasks.semiautomata import Semiautomaton, simulations
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-()]{1,40}")  # what can be typed as an input, named in a distribution and in a path
 _FIELDS = {"name", "states", "symbols", "delta", "start"}
@@ -157,3 +158,16 @@ def show(value: Any) -> str:
     """`value` as short JSON on one line."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _inline(name: str) -> str:
+    return read_automaton(Path(name)) if name.endswith(".json") else name
+
+
+_parsed = lru_cache(maxsize=16)(parse_automaton)  # a configuration makes its task many times
+FAMILY = simulations(
+    "JSON files of automata",
+    lambda name: name.startswith("{") or name.endswith(".json"),
+    lambda name: _parsed(_inline(name)),
+    _inline,
+)

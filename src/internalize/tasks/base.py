@@ -4,12 +4,14 @@ A `Traces` batch stores all of it as one array of tokens, with one segment numbe
 belongs to, or that it is prompt, answer or padding. Units may have any number of tokens, and rows any number of units.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from internalize.registry import Family
 
 Part = Literal["train", "validation", "test"]
 Ints = NDArray[np.int64]
@@ -175,3 +177,12 @@ class Task(Judge, Protocol):
     def encode(self, text: str) -> Traces:
         """The trace of one input that a user typed."""
         ...
+
+
+@dataclass(frozen=True)
+class TaskFamily(Family):
+    """Tasks whose names have a form in common. A module of this folder that has a `FAMILY` adds it to those built in."""
+
+    make: Callable[[str, int], Task]  # the task of a name, over inputs of so many symbols; raises `UserError`
+    with_start: Callable[[str, int], Task] | None = None  # the same, with the start state drawn for each sequence
+    inline: Callable[[str], str] = str  # a name that says all, where names are of files; raises `UserError`

@@ -15,14 +15,17 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from internalize.errors import UserError
 from internalize.tasks.base import Ints
+from internalize.tasks.semiautomata import Semiautomaton, simulations
 
 LARGEST = 1000  # elements: the table then has a million entries
 LARGEST_COUNTER = 100_000  # whose table is a view of one row, and takes no memory
+_FACTOR = r"[CDSA]\d{1,6}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,9 @@ class Group:
 
 def group(name: str) -> Group:
     """The group called `name`. Raises `UserError` for an unknown name or too large a group."""
-    factors = [_factor(part, name) for part in name.split("x")]
+    if not _is_group(name):
+        raise UserError(f'task "{name}": no group is called so.')
+    factors = [_factor(part[0], int(part[1:]), name) for part in name.split("x")]
     order = math.prod(order for _, order in factors)
     largest = LARGEST_COUNTER if len(factors) == 1 and name.startswith("C") else LARGEST
     if order > largest:
@@ -47,17 +52,14 @@ def group(name: str) -> Group:
     return product
 
 
-def _factor(name: str, whole: str) -> tuple[Callable[[], Group], int]:
-    match = re.fullmatch(r"([CDSA])(\d{1,6})", name)
-    if match is None:
-        raise UserError(
-            f'no task is called "{whole}"; known are groups such as C3, D4, S3, A5, products such as C2xC3, '
-            "each with :gen for generators as symbols, JSON files of automata, parity:10, and multiply."
-        )
-    family, n = match[1], int(match[2])
+def _is_group(name: str) -> bool:
+    return re.fullmatch(f"{_FACTOR}(x{_FACTOR})*", name) is not None
+
+
+def _factor(family: str, n: int, whole: str) -> tuple[Callable[[], Group], int]:
     least = {"C": 2, "D": 3, "S": 2, "A": 3}[family]
     if n < least:
-        raise UserError(f'task "{whole}": the number in "{name}" must be at least {least}.')
+        raise UserError(f'task "{whole}": the number in "{family}{n}" must be at least {least}.')
     order = {"C": n, "D": 2 * n}.get(family) or math.factorial(min(n, 10)) // (2 if family == "A" else 1)
     makers: dict[str, Callable[[int], Group]] = {
         "C": _cyclic,
@@ -109,3 +111,25 @@ def _product(a: Group, b: Group) -> Group:
     left, right = np.divmod(np.arange(len(names)), size)
     table = a.table[np.ix_(left, left)] * size + b.table[np.ix_(right, right)]
     return Group(names, table, tuple(g * size for g in a.generators) + b.generators)
+
+
+@lru_cache(maxsize=16)  # a configuration makes its task many times
+def semiautomaton(name: str) -> Semiautomaton:
+    """The semiautomaton of the group called `name`, which ":gen" may follow. Raises `UserError`."""
+    base, colon, alphabet = name.partition(":")
+    if colon and alphabet != "gen":
+        raise UserError(f'task "{name}": only ":gen" can follow a group\'s name.')
+    elements = group(base)
+    if not colon:
+        return Semiautomaton(name, elements.names, elements.names, elements.table)
+    # One symbol would leave nothing to choose, so the identity joins a lone generator.
+    symbols = [0, *elements.generators] if len(elements.generators) == 1 else [*elements.generators]
+    names = tuple(elements.names[symbol] for symbol in symbols)
+    return Semiautomaton(name, elements.names, names, elements.table[:, symbols])
+
+
+FAMILY = simulations(
+    "groups such as C3, D4, S3, A5, products such as C2xC3, each with :gen for generators as symbols",
+    lambda name: _is_group(name.partition(":")[0]),
+    semiautomaton,
+)

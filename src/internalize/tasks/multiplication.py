@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from internalize.errors import UserError
-from internalize.tasks.base import ANSWER, PROMPT, Ints, Traces
+from internalize.tasks.base import ANSWER, PROMPT, Ints, TaskFamily, Traces
 from internalize.tasks.distributions import Sampler
 from internalize.tasks.sequences import SequenceTask
 
@@ -117,3 +117,6 @@ class Multiplication(SequenceTask):
 def _digits(numbers: Ints, count: int) -> Ints:
     """(rows, count) decimal digits, least significant first."""
     return numbers[:, None] // 10 ** np.arange(count) % 10
+
+
+FAMILY = TaskFamily("multiply", lambda name: name == "multiply", lambda _, digits: Multiplication(digits))

@@ -9,7 +9,7 @@ import numpy as np
 
 from internalize.errors import UserError
 from internalize.seeding import numpy_stream
-from internalize.tasks.base import ANSWER, PROMPT, Ints, Traces
+from internalize.tasks.base import ANSWER, PROMPT, Ints, TaskFamily, Traces
 from internalize.tasks.sequences import SequenceTask
 
 
@@ -69,3 +69,13 @@ class SparseParity(SequenceTask):
         tokens = np.concatenate([inputs, inputs[:, self.support].cumsum(axis=1) % 2], axis=1)
         segment = [PROMPT] * self.bits + [*range(self.units), ANSWER]
         return Traces(tokens, np.broadcast_to(np.array(segment), tokens.shape))
+
+
+def _make(name: str, bits: int) -> SparseParity:
+    size = name.partition(":")[2]
+    if not (size.isascii() and size.isdigit()):
+        raise UserError(f'task "{name}": give the number of support bits, as in parity:10.')
+    return SparseParity(bits, int(size))
+
+
+FAMILY = TaskFamily("parity:10 (sparse parity)", lambda name: name.partition(":")[0] == "parity", _make)

@@ -1,12 +1,13 @@
 """Semiautomata: a transition table is run over an input; the chain of thought is the list of states (paper, section 3)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from internalize.errors import UserError
-from internalize.tasks.base import ANSWER, PROMPT, Ints, Traces
+from internalize.tasks.base import ANSWER, PROMPT, Ints, Task, TaskFamily, Traces
 from internalize.tasks.distributions import Sampler
 from internalize.tasks.sequences import SequenceTask
 
@@ -131,3 +132,14 @@ class Simulation(SequenceTask):
     def words(self) -> list[tuple[str, ...]]:
         """What each word of a typed input may be: a start state, if it is sampled, then symbols."""
         return [self.automaton.states] * self.lead + super().words()
+
+
+def simulations(
+    forms: str, knows: Callable[[str], bool], automaton: Callable[[str], Semiautomaton], inline: Callable[[str], str] = str
+) -> TaskFamily:
+    """The family of the tasks that simulate the automaton of a name."""
+
+    def make(name: str, steps: int, sampled_start: bool = False) -> Task:
+        return Simulation(automaton(name), steps, sampled_start)
+
+    return TaskFamily(forms, knows, make, partial(make, sampled_start=True), inline)
